@@ -36,7 +36,7 @@ CEILINGS = {
     "decoding": 1_200,
     "decoding/adapters": 1_050,
     "decoding/composition": 2_050,
-    "decoding/endings": 2_000,
+    "decoding/endings": 2_100,
     "decoding/engine": 3_950,
     "decoding/explain": 1_200,
     "decoding/generation": 2_300,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
@@ -24,9 +27,14 @@ def build_lr_tables(grammar: Grammar, conflicts: Conflicts = "all") -> LrTables:
 
     Raises: GrammarError if the language is empty, or if a parser of one action a cell could reduce
         for ever (`loops`); LimitError if the automaton is too large (`automaton.MAX_STATES`,
-        `automaton.MAX_TRANSITIONS`, `automaton.MAX_CELLS`).
+        `automaton.MAX_TRANSITIONS`, `automaton.MAX_CELLS`); MaskwrightError if `conflicts` is
+        neither "all" nor "shift".
     Cost: python.lark (537 rules, 796 states) takes less than 0.1 s, 10,000 rules some seconds.
     """
+    if conflicts not in get_args(Conflicts):
+        raise MaskwrightError(
+            f"conflicts is {conflicts!r}; expected one of {', '.join(map(repr, get_args(Conflicts)))}"
+        )
     grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
     tables = tables_of(automaton, lookaheads(automaton), conflicts)

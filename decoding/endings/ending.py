@@ -23,8 +23,9 @@ from maskwright.analysis.kept import cached_property
 from maskwright.analysis.locks import new_lock
 from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings._ending_kernels import COSTLY
-from maskwright.decoding.endings.ending_search import EndingSearch, States
+from maskwright.decoding.endings.ending_search import EndingSearch
 from maskwright.decoding.endings.ending_spelling import Spelling
+from maskwright.decoding.endings.states import States
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 SHORT_NODES = 2_000
@@ -76,14 +77,16 @@ class Endings:
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
-        """One question at a time, and nothing kept afterwards that holds the store."""
+        """One question at a time, which changes no answer to the next."""
         with self._lock:
             try:
                 yield
             finally:
                 for search in self._searches.values():
-                    if not search.states.is_kept:
+                    if search.states.is_kept:
                         search.unlearn()
+                    else:
+                        search.forget()
 
     @cached_property
     def states(self) -> States:

@@ -1,7 +1,7 @@
 """The search for an ending of any kind of text, byte by byte, under a lower bound that it learns.
 
-A kind of texts has one class: `States`, which says what follows a state, and how many bytes are
-left at least. The search knows nothing else of it.
+A kind of texts has one class: `states.States`, which says what follows a state, and how many bytes
+are left at least. The search knows nothing else of it.
 
 A shortest ending is found by iterative deepening. Of several it is the first in the order of the
 states' moves. A bound that proves too low is raised, and the search begins again. An ending that is
@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import math
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from heapq import heappop, heappush
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from maskwright.analysis.errors import LimitError
 from maskwright.decoding.endings._ending_kernels import COSTLY
-from maskwright.decoding.endings.ending_spelling import Spelling
+from maskwright.decoding.endings.states import Move, States
 
 MAX_KEPT = 64 << 20
-"""Bytes of memory for what was learnt that are kept from one call to the next."""
+"""Bytes of memory for what is kept from one call to the next."""
 MAX_HELD = 512 << 20
 """Bytes of memory that one search may take, by the sizes below.
 
@@ -55,96 +54,10 @@ EAGERNESS = 8
 
 So many bytes may be tried for each that is left. (Not where bounds are vague.)
 """
-_NODE, _MOVE, _MADE = 300, 100, 500
-"""Bytes of memory of a state that was looked at, of each of its moves, and of each state."""
+_NODE, _MADE = 300, 500
+"""Bytes of memory of a state that was looked at, its moves aside, and of each state."""
 _SAMPLE = 4_096
 """States after which the search for a far ending estimates the memory that it will take."""
-
-Move = tuple[bytes, int]
-"""Bytes that may come, and a lower bound of what is left after them."""
-
-
-class States(ABC):
-    """What may follow the beginnings of texts of one kind, as the search sees it.
-
-    under : what errors call the constraint.
-    spelling : what must spell the endings; None for endings of any bytes. The search follows it.
-
-    INVARIANT: states are hashable, and equal ones have the same future.
-    """
-
-    may_settle = False
-    """Whether a near ending is searched for where a shortest one is not found in time.
-
-    It is taken if it proves to be a shortest one, or `is_vague`.
-    """
-    is_vague = False
-    """Whether bounds tell so little that a near ending is taken for a shortest one."""
-    may_cut = ""
-    """In words, that something may be left out that follows a text; "" if nothing ever is."""
-    is_kept = True
-    """Whether states may be kept from one question to the next: they do not hold the store."""
-    size_of_move = _MOVE
-    """The bytes of memory of a move."""
-    held = 0
-    """The bytes of memory that all states take, about."""
-
-    def __init__(self, under: str, spelling: Spelling | None) -> None:
-        self.under, self.spelling = under, spelling
-
-    @abstractmethod
-    def start(self, text: Any) -> Hashable:
-        """The state of a text. Raises: DeadEndError if there is none."""
-
-    @abstractmethod
-    def bound(self, state: Any) -> int:
-        """A lower bound of the bytes that complete a text, COSTLY or more if none do."""
-
-    @abstractmethod
-    def is_end(self, state: Any) -> bool:
-        """Whether the text may end."""
-
-    @abstractmethod
-    def moves(self, state: Any) -> Sequence[Move]:
-        """What may come next, in the order of preference: all but what surely leads nowhere."""
-
-    @abstractmethod
-    def after(self, state: Any, data: bytes) -> Hashable | None:
-        """The state after a move; None if it is illegal."""
-
-    def straight(self, state: Any) -> bytes | None:
-        """An ending by a way of the kind's own that never goes back, if `descend` finds none."""
-        return None
-
-    def begin(self, times: int = 1) -> None:  # noqa: B027 - most kinds have nothing to count
-        """A search begins. times : how much it may do besides looking at states."""
-
-    @abstractmethod
-    def spelled_by(self, spelling: Spelling) -> States:
-        """The same for endings that tokens spell."""
-
-    def is_cut(self, state: Any) -> bool:
-        """Whether something that may follow was left out (`may_cut`)."""
-        return False
-
-    def forget(self) -> None:  # noqa: B027
-        """Drop all states. Those still held remain usable."""
-
-    def most_nodes(self, wanted: int) -> int:
-        """How many states a search may look at, of those that the caller allows."""
-        return wanted
-
-    def most_steps(self, wanted: int) -> int:
-        """How many steps the search for a near ending may take, likewise."""
-        return wanted
-
-    def seconds(self, far: int) -> float:
-        """The processor time that a search may take. far : the bound of its start."""
-        return math.inf
-
-    def why_none(self) -> str:
-        """Why nothing follows from a search that found no ending; "" if something does."""
-        return ""
 
 
 class Node:
@@ -154,34 +67,56 @@ class Node:
     bound : a lower bound of the bytes left, as far as is known.
     moves : None as long as nobody has looked at the state.
     made : what moves lead to, by their offsets, as far as it was made; None for nothing.
-    way : the offset of the first move to try: that of a shortest ending, where it is known.
+    time : of the processor, when it was visited, if that is limited.
     """
 
-    __slots__ = ("bound", "made", "moves", "spelt", "state", "way")
+    __slots__ = ("bound", "made", "moves", "spelt", "state", "time")
 
     def __init__(self, state: Any, spelt: int, bound: int) -> None:
         self.state, self.spelt, self.bound = state, spelt, bound
         self.moves: Sequence[Move] | None = None
         self.made: dict[int, Node | None] = {}
-        self.way = 0
+        self.time = 0.0
+
+
+class Tail(NamedTuple):
+    """What completes a text by a way from which the search never turned back.
+
+    data : the first move. after : the key of the node after it, None at the end.
+    n_bytes, n_moves : of all that completes the text. seconds : that it took.
+
+    INVARIANT: on its way all estimates are exact, and rule out what comes before each move. So a
+    search that comes by with so many bytes left goes the same way, whatever it has learnt.
+    """
+
+    data: bytes
+    after: tuple[Hashable, int] | None
+    n_bytes: int
+    n_moves: int
+    seconds: float
 
 
 class EndingSearch:
-    """The search, with everything that it has learnt about the texts of one store."""
+    """The search for endings of the texts of one store.
+
+    From one question to the next it keeps the tails of endings: what bounds were learnt would tell
+    a later search more than its limits let it find out.
+    """
 
     def __init__(self, states: States) -> None:
         self.states, self._spelling = states, states.spelling
         self._nodes_left = self._visits_left = 0
-        self._until = math.inf
+        self._until, self._now = math.inf, 0.0
         self.forget()
 
     def forget(self) -> None:
-        """Drop all states, and all bounds that were learnt."""
+        """Drop all states and tails, and all bounds that were learnt."""
         self.states.forget()
+        self._tails: dict[tuple[Hashable, int], Tail] = {}
         self.unlearn()
 
     def unlearn(self) -> None:
-        """Drop the bounds that were learnt, but not what the states know without a search."""
+        """Drop the bounds that were learnt, but no tails, nor what states know by themselves."""
         self._nodes: dict[tuple[Hashable, int], Node] = {}
         self._n_seen = self._own = 0
 
@@ -191,8 +126,8 @@ class EndingSearch:
         return self._own + self.states.held
 
     def start_of(self, text: Any) -> Node:
-        """The node of a text. What was learnt is dropped first if it takes more than `MAX_KEPT`."""
-        if self.held > MAX_KEPT:
+        """The node of a text. What is kept is dropped first if it takes more than `MAX_KEPT`."""
+        if self.held + _MADE * len(self._tails) > MAX_KEPT:
             self.forget()
         self.states.begin()
         return self._node(self.states.start(text), 0)
@@ -231,8 +166,7 @@ class EndingSearch:
 
         start : of the text, from `start_of`.
         max_nodes : states that may be looked at beyond `NODES_OF_A_BYTE` for each byte. They may be
-            visited as often, and `VISITS_OF_A_NODE` times for each state that no search before has
-            looked at.
+            visited as often, and `VISITS_OF_A_NODE` times for each.
 
         Raises: LimitError if these are too few, or take more time than the states allow or more
             memory than `MAX_HELD`; and as the methods of the states.
@@ -277,21 +211,17 @@ class EndingSearch:
         entered: Node | None = start
         while True:
             if entered is not None:
+                tail = self._tail_of(entered, most - n_bytes)
+                if tail is not None:
+                    self._keep([(node, at[0] - 1) for node, _, at in agenda], path, entered)
+                    return b"".join([*path, *tail])
                 if n_bytes == most:
-                    if self._is_end(entered):
-                        # PERF: a text that goes on another way comes soon by one of the same states
-                        for (node, _, at), data in zip(reversed(agenda), reversed(path), strict=True):
-                            n_bytes -= len(data)
-                            node.bound, node.way = most - n_bytes, at[0] - 1
-                        return b"".join(path)
                     entered.bound = max(entered.bound, 1)
                     if not agenda:
                         return None
                     n_bytes -= len(path.pop())
                 else:
-                    # INVARIANT: where the way is known, the bound is exact, so that it is what is
-                    # left; within that no move before it led to an ending
-                    agenda.append((entered, self._moves(entered), [entered.way]))
+                    agenda.append((entered, self._moves(entered), [0]))
             node, moves, at = agenda[-1]
             entered = None
             while at[0] < len(moves) and entered is None:
@@ -308,6 +238,50 @@ class EndingSearch:
                 return None
             n_bytes -= len(path.pop())
 
+    def _tail_of(self, node: Node, left: int) -> list[bytes] | None:
+        """The moves that surely complete a text by so many bytes; None if none are known to.
+
+        None as well where the search would be given up on the way.
+        """
+        if not left:
+            return [] if self._is_end(node) else None
+        tail = self._tails.get((node.state, node.spelt))
+        if tail is None or tail.n_bytes != left or tail.n_moves > min(self._nodes_left, self._visits_left):
+            return None
+        if self._until < math.inf:
+            self._now = time.thread_time()
+            if self._now + tail.seconds > self._until:
+                return None
+        found = [tail.data]
+        while tail.after is not None:
+            tail = self._tails[tail.after]
+            found.append(tail.data)
+        return found
+
+    def _keep(self, way: list[tuple[Node, int]], path: list[bytes], end: Node) -> None:
+        """Keep the tails of an ending that was found.
+
+        way : its nodes, each with the offset of its move. path : the moves.
+        end : the node after them, which is the end of the text or has a tail.
+
+        PERF: a text that goes on another way comes soon by one of the same states.
+        """
+        key = end.state, end.spelt
+        after = self._tails.get(key)
+        n_bytes, n_moves, seconds = (0, 0, 0.0) if after is None else after[2:]
+        following = None if after is None else key
+        for (node, at), data in zip(reversed(way), reversed(path), strict=True):
+            n_bytes, n_moves = n_bytes + len(data), n_moves + 1
+            others = ((node.moves[before][0], node.made.get(before)) for before in range(at)) if node.moves else ()
+            may_turn = any(
+                other is not None and len(move) + self.states.bound(other.state) <= n_bytes for move, other in others
+            )
+            if may_turn or self.states.bound(node.state) != n_bytes:
+                return
+            key = node.state, node.spelt
+            self._tails[key] = Tail(data, following, n_bytes, n_moves, seconds + self._now - node.time)
+            following = key
+
     def _moves(self, node: Node) -> Sequence[Move]:
         """The moves of a node that is visited."""
         if node.moves is None:
@@ -316,8 +290,10 @@ class EndingSearch:
         self._visits_left -= 1
         if self._visits_left < 0:
             self._give_up(f"{self._n_seen:,} states, each visited often")
-        if self._until < math.inf and time.thread_time() > self._until:
-            self._give_up(f"{self._n_seen:,} states in the time that it may take")
+        if self._until < math.inf:
+            self._now = node.time = time.thread_time()
+            if self._now > self._until:
+                self._give_up(f"{self._n_seen:,} states in the time that it may take")
         return node.moves
 
     def _count_node(self, n_moves: int) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from maskwright.decoding.endings.ending_search import Move, States
 from maskwright.decoding.endings.ending_spelling import ONE_BYTE, PREFERRED, Spelling
+from maskwright.decoding.endings.states import Move, States
 
 MOST_TEXTS = 2_000
 """BOUND: the texts after which a search tries all bytes; it holds 256 times as many."""

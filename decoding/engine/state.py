@@ -23,7 +23,7 @@ from maskwright.maskstore.vocabulary.masks import words_of
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do
     from maskwright.decoding.endings.ending import Ending, Endings
-    from maskwright.decoding.endings.ending_search import States
+    from maskwright.decoding.endings.states import States
 
 Words = npt.NDArray[np.int32]
 

@@ -42,8 +42,8 @@ from maskwright.decoding.endings.ending_parser import (
     pop_frames,
     uncounted,
 )
-from maskwright.decoding.endings.ending_search import Move, States
 from maskwright.decoding.endings.ending_spelling import ONE_BYTE, PREFERRED, Spelling
+from maskwright.decoding.endings.states import Move, States
 from maskwright.decoding.engine import constants
 from maskwright.maskstore.table import schema
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do, since all others would wait for it
     # at their first import
     from maskwright.decoding.endings.ending import Ending
-    from maskwright.decoding.endings.ending_search import States
+    from maskwright.decoding.endings.states import States
     from maskwright.decoding.explain import Explanation
     from maskwright.decoding.names.held import Held
 

@@ -21,8 +21,8 @@ from maskwright.analysis.regex.minimise import distances
 from maskwright.analysis.schema.preferred import Preferred, Spot
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.endings._ending_kernels import COSTLY
-from maskwright.decoding.endings.ending_search import Move, States
 from maskwright.decoding.endings.ending_spelling import ONE_BYTE, PREFERRED, Spelling
+from maskwright.decoding.endings.states import Move, States
 from maskwright.decoding.reference.json_characters import QUOTE
 from maskwright.decoding.reference.json_costs import Costs
 from maskwright.decoding.reference.json_places import Frame, Gap, ObjectFrame, Quoted, Readings, Word

@@ -24,7 +24,7 @@ from maskwright.maskstore.schema.compiled import SchemaTables
 
 if TYPE_CHECKING:
     # PERF: what few decoders ask for is imported when they do
-    from maskwright.decoding.endings.ending_search import States
+    from maskwright.decoding.endings.states import States
     from maskwright.decoding.explain.explanation import Explanation
 
 Array = npt.NDArray[np.int32]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import Counter
@@ -71,6 +72,12 @@ def check_seed(seed: int) -> Counter[str]:
         store = build_store(grammar, EVERY)
     except DeadEndError:
         assert not expected or grammar.conflicts == "shift", text
+        dead = build_store(grammar, EVERY, allow_dead=True).matcher(0)
+        for word in expected:
+            there = dead.fork()
+            with contextlib.suppress(MaskwrightError):
+                there.advance_bytes(word.encode())
+                assert not there.is_accepting(), (text, word)
         return Counter({"refused": 1})
     except (GrammarError, LimitError) as error:
         return Counter({f"not read: {type(error).__name__}": 1})

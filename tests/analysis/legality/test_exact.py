@@ -462,6 +462,12 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
         deciders.always_legal((0, START), (1,))
     with pytest.raises(MaskwrightError, match="no LR state 99"):
         deciders.always_legal(LrState(99), (1,))
+    with pytest.raises(MaskwrightError, match="kind is 'ever'"):
+        deciders.judge("ever", [((0,), (1,))])  # type: ignore[arg-type]
+    with pytest.raises(MaskwrightError, match="3 members; expected 2"):
+        deciders.judge("never", [((0,), (1,), (1,))])
     monkeypatch.setattr(exact_module, "MAX_NODES", 1 << 12)
     with pytest.raises(LimitError, match="is never legal takes more than 4096 situations"):
         deciders.never_legal((1,), (1,) * 5000)
+    with pytest.raises(MaskwrightError, match="expected one of"):
+        ExactDeciders(deciders.grammar, "both")  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from naive_lr import (
 from own_process import prints_the_same
 from shares import share
 
-from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar, Rule, Terminal
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import load_grammar, parse_grammar
@@ -193,6 +193,8 @@ def test_alternatives_and_policies() -> None:
         n_cells.add((actions[0] > 0, len(actions)))
     assert n_cells == {(True, 2), (False, 2), (False, 3)}
     assert ((every.action == first.action) | (every.action >= CONFLICT)).all()
+    with pytest.raises(MaskwrightError, match="conflicts is 'first'; expected one of 'all', 'shift'"):
+        build_lr_tables(grammar, "first")  # type: ignore[arg-type]
 
 
 def test_accepting_conflicts_with_reductions() -> None:
