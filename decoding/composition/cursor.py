@@ -27,6 +27,8 @@ class Cursor:
     """
 
     __slots__ = ("_key", "eos", "text")
+    has_short_key = False
+    """Whether `key` is found in no time, and is that of many texts."""
 
     def __init__(self, text: TextState, eos: tuple[int, ...]) -> None:
         self.text, self.eos = text, eos
@@ -51,6 +53,27 @@ class Cursor:
     def may_leave(self, data: bytes) -> bool:
         """Whether the text may be whole behind some, not all, of some bytes, as far as is known."""
         return len(data) > 1
+
+    def quick_read(self, token: int, data: bytes) -> bool:
+        """Add a token, all of whose bytes are of this language, if that is quick, and it may come.
+
+        Returns whether it was added. If not, nothing has changed.
+        """
+        return False
+
+    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
+        """`fill_part` if that is quick, and the text is not whole.
+
+        Returns whether it was done. If not, the words may be spoilt.
+        """
+        return False
+
+    def keep_mask(self, words: npt.NDArray[np.int32], exits: Exits) -> None:
+        """Keep the whole text's mask for `quick_fill`, if that can be told from few states."""
+
+    def is_at_end(self) -> bool:
+        """Whether the text is where few states are, since it may be whole; False if nobody knows."""
+        return False
 
     def rollback(self) -> None:
         """Take back what the last successful `try_bytes` or `try_token` has added."""

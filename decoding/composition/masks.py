@@ -47,7 +47,7 @@ class Masks:
             words |= self._words
 
     def fill_alone(self, reading: Reading, words: Words) -> tuple[list[Reading], bool]:
-        """`fill` of the only reading of a text, which is in a part and its own.
+        """`fill` of the only reading of a text, which is in a part.
 
         Returns the closed readings, and whether the mask has tokens.
 
@@ -57,9 +57,9 @@ class Masks:
         assert back is not None
         exits = back.exits(reading.part)
         is_whole, has_tokens = reading.cursor.fill_part(words, exits)
+        has_tokens = self._add_long(reading, exits.long, words) or has_tokens
         if not is_whole:
-            return [reading], self._add_long(reading, exits.long, words) or has_tokens
-        self._add_long(reading, exits.long, words)
+            return [reading], has_tokens
         closed = back.closed()
         for other in closed:
             self._write(other, self._words)
@@ -69,18 +69,22 @@ class Masks:
     def _write(self, reading: Reading, words: Words) -> None:
         """Write the tokens that may come next in a reading; those of a border crossed here are not.
 
-        PERF: a reading that was entered here is most often known from another text.
+        PERF: that of a host, or of a part at its start, is most often known from another text.
         """
-        if reading.is_own:
+        back, rules = reading.back, self._rules
+        if back is None:
+            state = rules.memo.state(reading.cursor.key())
+        elif rules.is_start(reading):
+            state = back.state
+        else:
             self.write(reading, words)
             return
-        state = self._rules.memo.state(reading.cursor.key()) if reading.back is None else reading.back.state
         kept = state.masks.get(reading.part)
         if kept is not None:
             words[:] = kept
             return
         self.write(reading, words)
-        self._rules.memo.keep_mask(state, reading.part, words)
+        rules.memo.keep_mask(state, reading.part, words)
 
     def write(self, reading: Reading, words: Words) -> None:
         """`fill` of one reading, without what is kept."""
@@ -173,5 +177,5 @@ class Masks:
                     if data[0] in first and token not in found and rules.can_enter(number, start, back, data)
                 )
         long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
-        found.update(rules.readable(Reading(host, HOST, None, False), long) if any(rules.tables.first) else ())
+        found.update(rules.readable(Reading(host, HOST, None), long) if any(rules.tables.first) else ())
         return tuple(sorted(found))

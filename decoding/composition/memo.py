@@ -1,15 +1,11 @@
-"""What is known of a host's states, kept for all texts of a composition: no cursors."""
+"""What is known of a host's states, kept for all texts of a composition."""
 
 from __future__ import annotations
-
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.locks import new_lock
 from maskwright.decoding.composition.exits import Exits
-from maskwright.maskstore.composition.tables import ComposedTables
 
 MOST_STATES = 512
 """The most states of a host that are kept; when there are more, all are forgotten."""
@@ -26,16 +22,19 @@ class HostState:
 
     allowed : bytes -> whether they may come next, as host and parts.
     first : the bytes that may come next; None if not known yet.
+    crossing : token -> 2 if it has one of these behind its first byte, 1 if as its first byte, else
+        0.
     exits : the number of a part -> the tokens that can leave it for this state.
     masks : HOST, or the number of a part that begins here -> the tokens that begin in it.
     entering : the tokens that begin in the host and enter a part; None if not known yet.
     """
 
-    __slots__ = ("allowed", "entering", "exits", "first", "masks")
+    __slots__ = ("allowed", "crossing", "entering", "exits", "first", "masks")
 
     def __init__(self) -> None:
         self.allowed: dict[bytes, bool] = {}
         self.first: frozenset[int] | None = None
+        self.crossing: dict[int, int] = {}
         self.exits: dict[int, Exits] = {}
         self.masks: dict[int, npt.NDArray[np.uint32]] = {}
         self.entering: tuple[int, ...] | None = None
@@ -76,16 +75,3 @@ class Memo:
         kept = words.copy()
         kept.setflags(write=False)
         state.masks[which] = kept
-
-
-_LOCK = new_lock()
-_memos: WeakKeyDictionary[ComposedTables, Memo] = WeakKeyDictionary()
-
-
-def memo_of(tables: ComposedTables) -> Memo:
-    """What is kept of a composition."""
-    with _LOCK:
-        found = _memos.get(tables)
-        if found is None:
-            found = _memos[tables] = Memo(len(tables.parts))
-        return found
