@@ -62,9 +62,9 @@ class Cursor:
         return False
 
     def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
-        """`fill_part` if that is quick, and the text is not whole.
+        """Write the mask of a text whose only reading this is, if that is quick.
 
-        Returns whether it was done. If not, the words may be spoilt.
+        Returns whether it was done, and there are tokens. If not, the words may be spoilt.
         """
         return False
 
@@ -72,7 +72,7 @@ class Cursor:
         """Keep the whole text's mask for `quick_fill`, if that can be told from few states."""
 
     def is_at_end(self) -> bool:
-        """Whether the text is where few states are, since it may be whole; False if nobody knows."""
+        """Whether the text may be whole, where few states are; False if nobody knows."""
         return False
 
     def rollback(self) -> None:

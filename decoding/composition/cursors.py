@@ -18,7 +18,7 @@ from maskwright.analysis.schema.shapes import Texts as JsonTexts
 from maskwright.decoding.composition.cursor import Cursor, add, has
 from maskwright.decoding.composition.exits import NO_EXITS, Exit, Exits
 from maskwright.decoding.endings.ending import endings_of
-from maskwright.decoding.engine._string_kernels import SOME, STATE
+from maskwright.decoding.engine._string_kernels import MAY_END, STATE
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
@@ -56,7 +56,13 @@ class GrammarCursor(Cursor):
         if texts._is_provisional:
             return False
         code = entries.fill_part(*texts.bound[1:3], 0, exits.strings(), NO_TAILS, words, words, -1, told)
-        return not code and told[0] == SOME
+        if code or not told[0]:
+            return False
+        if told[0] & MAY_END:
+            if exits.behind is None:
+                return False
+            words |= exits.behind.view(np.int32)
+        return True
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         # BOUND: a token that was added may be the beginning of another one; that is read then

@@ -24,16 +24,18 @@ class Exits:
         entries.
     deepest : the most brackets that an entry closes; at least 0.
     masks : by a pattern's state, the tokens that may come there, in the host too if it may end.
+    behind : the tokens that may come in the host where the part may end; None if not known yet.
 
     The forms that cursors want are made at their first use. INVARIANT: two threads that make one at
     the same time make the same.
     """
 
-    __slots__ = ("_inside", "_places", "_strings", "deepest", "entries", "long", "masks")
+    __slots__ = ("_inside", "_places", "_strings", "behind", "deepest", "entries", "long", "masks")
 
     def __init__(self, entries: tuple[Exit, ...], long: tuple[tuple[bytes, int], ...] = ()) -> None:
         self.entries, self.long = entries, long
         self.masks: dict[int, npt.NDArray[np.int32]] = {}
+        self.behind: npt.NDArray[np.uint32] | None = None
         self.deepest = max((sum(map(before.count, (b"]", b"}"))) for before, _, _ in entries), default=0)
         self._strings: npt.NDArray[np.int32] | None = None
         self._places: dict[Place, tuple[Exit, ...]] = {}

@@ -47,7 +47,7 @@ MOST_KNOWN = 256
 """The most states of texts that are known; when there are more, all are forgotten."""
 
 MOST_RULES = 4
-"""The numbers of tokens to be taken back for which all texts of a composition share what is known."""
+"""How many values of `max_rollback` there are for which texts share what is known."""
 
 MOST_SHARED = 8
 """States of more readings than these are not kept: each has a cursor."""
@@ -59,8 +59,8 @@ HOST = -1
 class Reading(NamedTuple):
     """One way to cut the text so far.
 
-    cursor : where it stands in the innermost language. INVARIANT: others may have it too, so that it
-        is not advanced, but for the one that a text has as its own (`ComposedText`).
+    cursor : where it stands in the innermost language. INVARIANT: others may have it too, so it is
+        not advanced, but for the one that a text has as its own (`ComposedText`).
     part : the part's number, or HOST.
     back : the host behind the part, if it is in one.
     left : the tokens that the part may still take; -1 for any number.
@@ -223,7 +223,7 @@ class Rules:
     """
 
     def __init__(self, tables: ComposedTables, max_rollback: int) -> None:
-        # INVARIANT: what the tables keep refers to none of its owners, so that it goes with them at once
+        # INVARIANT: what the tables keep refers to none of its owners, and goes with them at once
         self.tables = proxy(tables)
         self.lock = new_rlock()
         self.splits: Splits = splits_of(tables.vocabulary)
@@ -236,6 +236,7 @@ class Rules:
         self.marked = self.splits.marked
         self.texts: dict[int, bytes] = {}
         """The bytes of tokens that have stayed in some part, and are nothing else there."""
+        self._begin: Known | None = None
         self._known: dict[object, Known] = {}
         self._n_met, self._keeps = 0, True
 
@@ -263,9 +264,12 @@ class Rules:
         found = self._known[key] = Known(readings)
         return found
 
-    def host(self) -> Cursor:
-        """The host's text, at its start, which is not to be advanced."""
-        return cursor_of(self.tables.host.matcher(self._max_rollback).text, ())
+    def begin(self) -> Known:
+        """The state in which a text begins."""
+        if self._begin is None:
+            host = cursor_of(self.tables.host.matcher(self._max_rollback).text, ())
+            self._begin = Known([Reading(host, HOST, None)])
+        return self._begin
 
     def start(self, number: int) -> Cursor | None:
         """A part's text, at its start, which is not to be advanced; None for a token."""
@@ -273,10 +277,6 @@ class Rules:
         if found is None:
             found = self._starts[number] = start_of(self.tables.parts[number], self.splits, self._max_rollback)
         return found
-
-    def is_start(self, reading: Reading) -> bool:
-        """Whether a reading is at the start of its part."""
-        return reading.part != HOST and reading.cursor is self._starts[reading.part]
 
     def entered(self, host: Cursor, before: bytes = b"") -> Iterator[tuple[int, Cursor]]:
         """The parts that may begin in the host behind some bytes, each with its start."""
@@ -300,8 +300,7 @@ class Rules:
         if len(readings) == 1 and (back := readings[0].back) is not None:
             # PERF: the readings behind a part's end are closed once
             return [*readings, *back.closed()] if readings[0].cursor.accepts() else readings
-        found = list(readings)
-        seen: Seen | None = None
+        found, seen = list(readings), set(map(key_of, readings))
         for reading in found:  # grows while it is read
             if reading.back is None:
                 new: Iterable[Reading] = [
@@ -312,8 +311,7 @@ class Rules:
                 continue
             else:
                 new = [Reading(reading.back.cursor, HOST, None)]
-            seen = seen or Seen(found)
-            found.extend(one for one in new if seen.add(one))
+            found.extend(one for one in new if is_new(one, seen))
             if len(found) > MOST_READINGS:
                 raise self.too_many()
         return found
@@ -343,15 +341,15 @@ class Rules:
 
         Raises: LimitError if there are more than MOST_READINGS at one place.
         """
-        at: dict[int, tuple[list[Reading], Seen]] = {0: (readings, Seen())}
+        at: dict[int, tuple[list[Reading], set[object]]] = {0: (readings, set())}
         for place in range(len(data)):
             rest = data[place:] if place else data
             for reading in at.pop(place, ((), None))[0]:
                 if reading.cursor.reads(rest):
                     yield reading, rest
                 for closed, behind in self.crossings(reading, rest):
-                    there, seen = at.setdefault(len(data) - len(behind), ([], Seen()))
-                    there.extend(one for one in closed if seen.add(one))
+                    there, seen = at.setdefault(len(data) - len(behind), ([], set()))
+                    there.extend(one for one in closed if is_new(one, seen))
                     if len(there) > MOST_READINGS:
                         raise self.too_many()
 
@@ -484,34 +482,11 @@ def key_of(reading: Reading) -> object:
     return reading.part, behind, reading.cursor.key(), reading.left
 
 
-class Seen:
-    """Readings of which no two have the same future.
-
-    readings : the first ones, which are taken as they are.
-
-    PERF: no key is found as long as there is one reading of a part.
-    """
-
-    def __init__(self, readings: Iterable[Reading] = ()) -> None:
-        self._alone: dict[int, Reading] = {}
-        self._keys: dict[int, set[object]] = {}
-        for one in readings:
-            self.add(one)
-
-    def add(self, reading: Reading) -> bool:
-        """Add a reading. Returns whether it is new."""
-        first = self._alone.get(reading.part)
-        if first is None:
-            self._alone[reading.part] = reading
-            return True
-        if first is reading:
-            return False
-        keys = self._keys.get(reading.part)
-        if keys is None:
-            keys = self._keys[reading.part] = {key_of(first)}
-        n = len(keys)
-        keys.add(key_of(reading))
-        return len(keys) > n
+def is_new(reading: Reading, seen: set[object]) -> bool:
+    """Whether none of those seen has the same future as a reading, which is seen from now on."""
+    n = len(seen)
+    seen.add(key_of(reading))
+    return len(seen) > n
 
 
 def within_budgets(readings: list[Reading]) -> list[Reading]:
@@ -528,23 +503,5 @@ def distinct(readings: list[Reading]) -> list[Reading]:
     """The readings without those that have the same future as one before them."""
     if len(readings) < 2:
         return readings
-    seen = Seen()
-    return [one for one in readings if seen.add(one)]
-
-
-__all__ = [
-    "HOST",
-    "MOST_READINGS",
-    "PIECE",
-    "Back",
-    "Known",
-    "Reading",
-    "Rules",
-    "Seen",
-    "advanced",
-    "distinct",
-    "key_of",
-    "rules_for",
-    "start_of",
-    "within_budgets",
-]
+    seen = set[object]()
+    return [one for one in readings if is_new(one, seen)]

@@ -17,7 +17,6 @@ from maskwright.decoding.composition.cursors import RunCursor
 from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.composition.masks import Masks
 from maskwright.decoding.composition.readings import (
-    HOST,
     Known,
     Reading,
     Rules,
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
 
 Words = npt.NDArray[np.uint32]
+
+MOST_EXPLAINED = 4_096
+"""BOUND: the bytes of a text that an error reads again."""
 
 MOST_AFTER = 4096
 """The most tokens of a known state behind which the state is kept."""
@@ -164,8 +166,8 @@ class ComposedText(TextState):
                 own[:] = known.mask.view(np.uint32)
                 return constants.OK
             if len(self._readings) == 1 and first.back is not None and first.left:
-                self._closed, has_tokens = self._masks.fill_alone(first, own)
                 self._here = first.back.exits(first.part)
+                has_tokens = self._masks.fill_alone(first, self._here, own)
                 if first.left < 0 and has_tokens:
                     first.cursor.keep_mask(own.view(np.int32), self._here)
             else:
@@ -197,7 +199,7 @@ class ComposedText(TextState):
                 return constants.NOT_COMPLETE
             if commit:
                 self._note(token, self._readings)
-                self._is_ended = True
+                self._own, self._is_ended = None, True  # nothing is read any more
             return constants.OK
 
     def _know(self) -> Known | None:
@@ -391,8 +393,9 @@ class ComposedText(TextState):
 
     def reset(self) -> None:
         with self._rules.lock:
-            self._readings, self._known, self._own = [Reading(self._rules.host(), HOST, None)], None, None
-            self._closed, self._is_ended, self._is_moving = None, False, False
+            self._known, self._own = self._rules.begin(), None
+            self._readings, self._closed = self._known.readings, self._known.closed
+            self._is_ended = self._is_moving = False
             self._steps.clear()
             self.said.clear()
             self._n_noted = 0
@@ -410,7 +413,7 @@ class ComposedText(TextState):
             def copied(readings: list[Reading]) -> list[Reading]:
                 return [one._replace(cursor=copies.get(id(one.cursor), one.cursor)) for one in readings]
 
-            self.max_rollback, self._rules = other.max_rollback, other._rules
+            self.max_rollback = other.max_rollback
             self._readings, self._known, self._closed = copied(other._readings), other._known, None
             self._own = copies.get(id(other._own))
             self._steps = deque(
@@ -419,7 +422,7 @@ class ComposedText(TextState):
             )
             self.said[:], self._n_noted = other.said, other._n_noted
             self._is_moving, self._is_ended = False, other._is_ended
-            self._masks = Masks(other._rules)
+            self._rules, self._masks = other._rules, Masks(other._rules)
         return self
 
     def key(self) -> object:
@@ -448,11 +451,20 @@ class ComposedText(TextState):
                 stays, crossed = rules.behind(readings, data[begin:good])
                 readings = rules.close(distinct([*stays, *crossed]))
             allowed = bytes(byte for byte in range(MARK) if rules.can_read(readings, bytes((byte,))))
-            # where a part may end, what may come after it is no matter of its schema
-            inner = (getattr(reading.cursor, "text", None) for reading in readings)
-            parts = [one for one in inner if one is not None and not one.can_end()]
-            why = next((found for one in parts if (found := one.reason(data[good : good + 1]))), "")
+            why = self._reason(data[: good + 1])
         return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here{why}; allowed: {listed_bytes(allowed)}{there}"
+
+    def _reason(self, data: bytes) -> str:
+        """Why a part refuses the last of some bytes, as a refusal says it; "" if none says so."""
+        if len(self.bytes_said()) > MOST_EXPLAINED:
+            return ""
+        # INVARIANT: a known state's parts have read another text than this one, of another user
+        fresh = ComposedText(self.store, 0, self._rules)
+        fresh._read_again([*self.said, data[:-1]] if data[:-1] else self.said, 0)
+        inner = (getattr(reading.cursor, "text", None) for reading in fresh._close())
+        # where a part may end, what may come after it is no matter of its schema
+        parts = [one for one in inner if one is not None and not one.can_end()]
+        return next((found for one in parts if (found := one.reason(data[-1:]))), "")
 
     def may_be_whole(self) -> bool:
         with self._rules.lock:

@@ -25,7 +25,7 @@ _FIRST_RECORDS = 4096
 """The records of a new text: enough for some 400 tokens; 48 KB."""
 
 SPARE = 512
-"""The records of a text that was taken out of its memory that are free: enough for some 50 tokens."""
+"""The free records of a text that was taken out of its memory: enough for some 50 tokens."""
 
 SOURCE = checksum(str(Path(__file__).with_name("_text_kernels.py")))
 """A checksum of the code that lays out a text's memory."""
