@@ -6,7 +6,7 @@ that keep the GIL (`quick_read`, `quick_fill`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts as JsonTexts
 from maskwright.decoding.composition.cursor import Cursor, add, has
-from maskwright.decoding.composition.exits import NO_EXITS, Exit, Exits
+from maskwright.decoding.composition.exits import NO_EXITS, Exits
 from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.engine._string_kernels import MAY_END, STATE
 from maskwright.decoding.engine.entries import entries
@@ -113,8 +113,37 @@ class JsonCursor(Cursor):
                 return False, False
             return False, True
         self._fill_inside(words)
-        self._add_exits(words, exits.at_place(place))
+        self._add_closing(words, exits, may_try=True)
         return self.accepts(), bool(words.any())
+
+    def _add_closing(self, words: Words, exits: Exits, *, may_try: bool) -> bool:
+        """Add the tokens that close the text and go on.
+
+        may_try : whether the text may be advanced and taken back. If not, False is returned where
+            that is needed.
+
+        INVARIANT: bytes that close all that is open, if they may come, make the text whole, and
+        what white space does behind them does not depend on them.
+        """
+        place, at = self._places[-1], 0
+        closings = exits.at_place(place)
+        while at < len(closings):
+            before, number, tokens, blank, skip = closings[at]
+            at += 1
+            if not (has(words, number) if number >= 0 else self.reads(before)):
+                at = skip
+                continue
+            ends = exits.blanks.get(blank) if place != START else None
+            if tokens and ends is None:
+                if not may_try:
+                    return False
+                ends = self.accepts_after(before)
+                if place != START:
+                    exits.blanks[blank] = ends
+            if ends:
+                for token in tokens:
+                    add(words, token)
+        return True
 
     def ending_of_marks(self) -> bytes:
         """As `ending`, for a host: the vocabulary need not spell marks."""
@@ -141,22 +170,7 @@ class JsonCursor(Cursor):
             self._bound_to = words
         if text.quick_fill(text.bound[0]):
             return False
-        return place.depth > exits.deepest or self._add_closing(words.view(np.uint32), exits.at_place(place))
-
-    @staticmethod
-    def _add_closing(words: Words, entries: Iterable[Exit]) -> bool:
-        """Add the tokens that close the text and go on. Returns whether that was quick.
-
-        INVARIANT: of a text with an open bracket or string, a legal token that closes all of them
-        makes it whole.
-        """
-        for before, number, tokens in entries:
-            if number < 0 or before[-1] not in b'}]"':
-                return False
-            if has(words, number):
-                for token in tokens:
-                    add(words, token)
-        return True
+        return place.depth > exits.deepest or self._add_closing(words.view(np.uint32), exits, may_try=False)
 
     def is_at_end(self) -> bool:
         return self._places[-1] == START

@@ -136,6 +136,15 @@ class JsonStringCursor(Cursor):
         self._history.append((_INSIDE, b"", True))
         return True
 
+    def quick_read(self, token: int, data: bytes) -> bool:
+        if self._place != _INSIDE or self._pending or not self._tokens.vocabulary.tokens[token]:
+            return False
+        if not self._inner.quick_read(token, data):
+            return False
+        self._key = None
+        self._history.append((_INSIDE, b"", True))
+        return True
+
     def may_leave(self, data: bytes) -> bool:
         """As `Cursor.may_leave`: behind a quote."""
         return b'"' in data[:-1]

@@ -151,7 +151,9 @@ class Back:
         found = self.state.exits.get(number)
         if found is None:
             part = self._rules.tables.parts[number]
-            found = self.state.exits[number] = Exits(self._find_exits(part), self._long_exits(part))
+            found = self.state.exits[number] = Exits(
+                self._find_exits(part), self._long_exits(part), self._rules.splits.id_of
+            )
         return found
 
     def _find_exits(self, part: AnyPart) -> tuple[Exit, ...]:
