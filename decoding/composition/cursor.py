@@ -88,12 +88,12 @@ class Cursor:
         """Whether the text is legal as a whole with more bytes."""
         if not data:
             return self.accepts()
-        if not self.reads(data) or not self.try_bytes(data):
+        if not self.reads(data):
             return False
-        try:
-            return self.accepts()
-        finally:
-            self.rollback()
+        # other texts may have this cursor, so that it is not moved, if only for a moment
+        other = self.fork()
+        other.try_bytes(data)
+        return other.accepts()
 
     def fill(self, words: Words) -> bool:
         """Write the mask of the tokens that stay in this language. Returns whether there is one.

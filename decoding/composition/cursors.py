@@ -113,14 +113,11 @@ class JsonCursor(Cursor):
                 return False, False
             return False, True
         self._fill_inside(words)
-        self._add_closing(words, exits, may_try=True)
+        self._add_closing(words, exits)
         return self.accepts(), bool(words.any())
 
-    def _add_closing(self, words: Words, exits: Exits, *, may_try: bool) -> bool:
+    def _add_closing(self, words: Words, exits: Exits) -> None:
         """Add the tokens that close the text and go on.
-
-        may_try : whether the text may be advanced and taken back. If not, False is returned where
-            that is needed.
 
         INVARIANT: bytes that close all that is open, if they may come, make the text whole, and
         what white space does behind them does not depend on them.
@@ -135,15 +132,12 @@ class JsonCursor(Cursor):
                 continue
             ends = exits.blanks.get(blank) if place != START else None
             if tokens and ends is None:
-                if not may_try:
-                    return False
                 ends = self.accepts_after(before)
                 if place != START:
                     exits.blanks[blank] = ends
             if ends:
                 for token in tokens:
                     add(words, token)
-        return True
 
     def ending_of_marks(self) -> bytes:
         """As `ending`, for a host: the vocabulary need not spell marks."""
@@ -170,7 +164,9 @@ class JsonCursor(Cursor):
             self._bound_to = words
         if text.quick_fill(text.bound[0]):
             return False
-        return place.depth > exits.deepest or self._add_closing(words.view(np.uint32), exits, may_try=False)
+        if place.depth <= exits.deepest:
+            self._add_closing(words.view(np.uint32), exits)
+        return True
 
     def is_at_end(self) -> bool:
         return self._places[-1] == START

@@ -219,11 +219,9 @@ class JsonStringCursor(Cursor):
                     longer for byte in range(0x80, 0xC0) if self._inner.reads(longer := beginning + bytes((byte,)))
                 )
             more = _spelled(character)[len(self._pending) :]
-            if self.try_bytes(more):
-                try:
-                    return more + self.ending()
-                finally:
-                    self.rollback()
+            other = self.fork()
+            if other.try_bytes(more):
+                return more + other.ending()
         raise DeadEndError("no bytes complete the escape of a JSON string")
 
     def _find_key(self) -> object:
