@@ -50,6 +50,10 @@ class Cursor:
         """
         return self.try_bytes(data)
 
+    def may_come(self, token: int, data: bytes) -> bool:
+        """Whether a token, all of whose bytes are of this language, may come next."""
+        return self.reads(data)
+
     def may_leave(self, data: bytes) -> bool:
         """Whether the text may be whole behind some, not all, of some bytes, as far as is known."""
         return len(data) > 1

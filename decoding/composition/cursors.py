@@ -46,6 +46,9 @@ class GrammarCursor(Cursor):
         self._key = None
         return self.text.is_ok(self.text.read_token(token, True))
 
+    def may_come(self, token: int, data: bytes) -> bool:
+        return self.text.is_ok(self.text.read_token(token, False))
+
     def quick_read(self, token: int, data: bytes) -> bool:
         self._key = None
         texts = self.text.texts
@@ -142,6 +145,9 @@ class JsonCursor(Cursor):
     def ending_of_marks(self) -> bytes:
         """As `ending`, for a host: the vocabulary need not spell marks."""
         return endings_of(self.text).short_bytes(self.text)
+
+    def may_come(self, token: int, data: bytes) -> bool:
+        return self.text.is_ok(self.text.read_token(token, False))
 
     def may_leave(self, data: bytes) -> bool:
         return len(data) > 1 and data[:-1].count(b"}") + data[:-1].count(b"]") >= self._places[-1].depth

@@ -352,6 +352,13 @@ class ComposedText(TextState):
         return max(data) < MARK and self._rules.can_read(self._close(), data)
 
     def _may_come(self, number: int) -> bool:
+        # PERF: a server asks before it adds a token
+        if self._known is not None and self._known.mask is not None:
+            return has(self._known.mask.view(np.uint32), number)
+        if self._own is not None and (told := self._rules.texts.get(number)) is not None:
+            crossing = self._crossing.get(number)
+            if crossing is not None and _stays(self._own, crossing, told):
+                return self._own.may_come(number, told)
         data = self.store.vocabulary.tokens[number]
         if data and self._reads(data):
             return True

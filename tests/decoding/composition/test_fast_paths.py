@@ -91,6 +91,8 @@ def walk(store: mw.ComposedStore, rng: random.Random, steps: int, kinds: set[typ
             check_readings(matcher, store, kinds)
             check_kept(matcher, store, words)
             allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+            for token in rng.sample(range(store.vocabulary.size), 4):
+                assert matcher.is_allowed(token) == bool(words[token >> 5] >> np.uint32(token & 31) & 1)
             if rng.random() < 0.8:
                 allowed = [token for token in allowed if token not in store.vocabulary.eos]
             if not allowed or (matcher.remembered() and rng.random() < 0.1):
