@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -190,7 +191,7 @@ class ComposedText(TextState):
             return constants.OUT_OF_RANGE
         if self._is_ended:
             return constants.AFTER_END
-        with self._rules.lock:
+        with self._at_once(), self._rules.lock:
             if token not in vocabulary.eos:
                 if self._read_known(token) if commit else self._may_come(token):
                     return constants.OK
@@ -249,16 +250,10 @@ class ComposedText(TextState):
             self._note(token, [reading._replace(cursor=cursor)])
             self._here = state.exits.get(reading.part)
             return True
-        self._is_moving = True
-        try:
-            is_read = own.quick_read(token, data) or own.try_token(token, data)
-            if is_read:
-                self._note(token, self._readings, in_place=True)
-        except MaskwrightError:
-            self._is_moving = False
-            raise
-        self._is_moving = False
-        return is_read
+        if not (own.quick_read(token, data) or own.try_token(token, data)):
+            return False
+        self._note(token, self._readings, in_place=True)
+        return True
 
     def _note(self, said: int | bytes, behind: list[Reading], *, in_place: bool = False) -> None:
         """Something was read. said : what. behind : the readings then. in_place : as of `Step`."""
@@ -270,6 +265,21 @@ class ComposedText(TextState):
             self._readings, self._own, self._here = behind, first.cursor if is_alone else None, None
         self._closed = self._known = None
         self.said.append(said)
+
+    @contextmanager
+    def _at_once(self, n_taken_back: int = 0) -> Iterator[None]:
+        """Where what follows is interrupted, read the text again, as it was before.
+
+        n_taken_back : the tokens that what follows takes back. They are taken back then.
+        """
+        n, remembered = len(self.said) - n_taken_back, len(self._steps) - n_taken_back
+        try:
+            yield
+        except MaskwrightError:
+            raise
+        except BaseException:
+            self._read_again(self.said[:n], remembered)
+            raise
 
     def _read_again(self, said: list[int | bytes], remembered: int) -> None:
         """Read a text from its start, after an interruption: a cursor may have moved.
@@ -344,7 +354,7 @@ class ComposedText(TextState):
     def read(self, data: bytes, commit: bool) -> int:
         if self._is_ended:
             return constants.AFTER_END
-        with self._rules.lock:
+        with self._at_once(), self._rules.lock:
             is_legal = self._take_bytes(data, data) if commit else self._reads(data)
         return constants.OK if is_legal else constants.ILLEGAL
 
@@ -382,21 +392,16 @@ class ComposedText(TextState):
             self._steps.popleft()
 
     def undo(self, n: int) -> None:
-        said, remembered = self.said[: len(self.said) - n], len(self._steps) - n
-        try:
-            with self._rules.lock:
-                for _ in range(n):
-                    step = self._steps.pop()
-                    if step.in_place:
-                        assert step.own is not None
-                        step.own.rollback()
-                    self._readings, self._known, self._own, _, self._is_ended = step
-                    self._closed = self._here = None
-                    self._n_noted -= 1
-                    self.said.pop()
-        except BaseException:
-            self._read_again(said, remembered)
-            raise
+        with self._at_once(n), self._rules.lock:
+            for _ in range(n):
+                step = self._steps.pop()
+                if step.in_place:
+                    assert step.own is not None
+                    step.own.rollback()
+                self._readings, self._known, self._own, _, self._is_ended = step
+                self._closed = self._here = None
+                self._n_noted -= 1
+                self.said.pop()
 
     def reset(self) -> None:
         with self._rules.lock:
