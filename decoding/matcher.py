@@ -274,7 +274,10 @@ class Matcher(Shared):
         Raises: MaskwrightError if they are no bytes; IllegalTokenError if they are illegal here;
         LimitError as `fill`. The state is unchanged then.
         """
-        with Alone(self):
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
             if data.__class__ is not bytes:
                 data = plain_bytes("the text", data)
             if not data:
@@ -282,6 +285,8 @@ class Matcher(Shared):
             if code := self.text.read(data, True):
                 self.text.refuse(None, code, data)
             self._settle()
+        finally:
+            self._is_busy = False
 
     def try_bytes(self, data: bytes) -> bool:
         """`advance_bytes` if the bytes are legal here. Returns whether they are.

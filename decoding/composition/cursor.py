@@ -27,6 +27,8 @@ class Cursor:
     """
 
     __slots__ = ("_key", "eos", "text")
+    has_short_key = False
+    """Whether `key` is found in no time, and is that of many texts."""
 
     def __init__(self, text: TextState, eos: tuple[int, ...]) -> None:
         self.text, self.eos = text, eos
@@ -48,9 +50,34 @@ class Cursor:
         """
         return self.try_bytes(data)
 
+    def may_come(self, token: int, data: bytes) -> bool:
+        """Whether a token, all of whose bytes are of this language, may come next."""
+        return self.reads(data)
+
     def may_leave(self, data: bytes) -> bool:
         """Whether the text may be whole behind some, not all, of some bytes, as far as is known."""
         return len(data) > 1
+
+    def quick_read(self, token: int, data: bytes) -> bool:
+        """Add a token, all of whose bytes are of this language, if that is quick, and it may come.
+
+        Returns whether it was added. If not, nothing has changed.
+        """
+        return False
+
+    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
+        """Write the mask of a text whose only reading this is, if that is quick.
+
+        Returns whether it was done, and there are tokens. If not, the words may be spoilt.
+        """
+        return False
+
+    def keep_mask(self, words: npt.NDArray[np.int32], exits: Exits) -> None:
+        """Keep the whole text's mask for `quick_fill`, if that can be told from few states."""
+
+    def is_at_end(self) -> bool:
+        """Whether the text may be whole, where few states are; False if nobody knows."""
+        return False
 
     def rollback(self) -> None:
         """Take back what the last successful `try_bytes` or `try_token` has added."""
@@ -65,12 +92,12 @@ class Cursor:
         """Whether the text is legal as a whole with more bytes."""
         if not data:
             return self.accepts()
-        if not self.reads(data) or not self.try_bytes(data):
+        if not self.reads(data):
             return False
-        try:
-            return self.accepts()
-        finally:
-            self.rollback()
+        # other texts may have this cursor, so that it is not moved, if only for a moment
+        other = self.fork()
+        other.try_bytes(data)
+        return other.accepts()
 
     def fill(self, words: Words) -> bool:
         """Write the mask of the tokens that stay in this language. Returns whether there is one.

@@ -1,4 +1,8 @@
-"""Cursors of grammars, JSON schemas and patterns."""
+"""Cursors of grammars, JSON schemas and patterns.
+
+PERF: a part's text that stays within its language is read and masked by the calls of its engine
+that keep the GIL (`quick_read`, `quick_fill`).
+"""
 
 from __future__ import annotations
 
@@ -11,28 +15,57 @@ import numpy.typing as npt
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts as JsonTexts
-from maskwright.analysis.schema.spacing import ANY
-from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.cursor import Cursor, add, has
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
 from maskwright.decoding.endings.ending import endings_of
+from maskwright.decoding.engine._string_kernels import MAY_END, STATE
+from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
-from maskwright.decoding.engine.strings import fill_part
+from maskwright.decoding.engine.strings import NO_TAILS, fill_part
 from maskwright.decoding.schema.text import SchemaText
-from maskwright.maskstore.composition.json_places import START, Place, place_after, without_space
+from maskwright.maskstore.composition.json_places import START, Place, place_after
 
 Words = npt.NDArray[np.uint32]
+
+MOST_MASKS = 64
+"""The most states of a pattern of which masks are kept, for one way that its host goes on."""
 
 
 class GrammarCursor(Cursor):
     """A text of a grammar: one call of the engine reads all that can leave it."""
 
-    __slots__ = ()
+    __slots__ = ("_told",)
     text: SlotText
+
+    def __init__(self, text: SlotText, eos: tuple[int, ...]) -> None:
+        super().__init__(text, eos)
+        self._told = np.zeros(STATE, np.int32)
 
     def try_token(self, token: int, data: bytes) -> bool:
         self._key = None
         return self.text.is_ok(self.text.read_token(token, True))
+
+    def may_come(self, token: int, data: bytes) -> bool:
+        return self.text.is_ok(self.text.read_token(token, False))
+
+    def quick_read(self, token: int, data: bytes) -> bool:
+        self._key = None
+        texts = self.text.texts
+        return not texts.quick_read(texts.bound[0], token)
+
+    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
+        texts, told = self.text.texts, self._told
+        if texts._is_provisional:
+            return False
+        code = entries.fill_part(*texts.bound[1:3], 0, exits.strings(), NO_TAILS, words, words, -1, told)
+        if code or not told[0]:
+            return False
+        if told[0] & MAY_END:
+            if exits.behind is None:
+                return False
+            words |= exits.behind.view(np.int32)
+        return True
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         # BOUND: a token that was added may be the beginning of another one; that is read then
@@ -42,12 +75,14 @@ class GrammarCursor(Cursor):
 class JsonCursor(Cursor):
     """A text of a JSON schema, which may end only outside strings and brackets."""
 
-    __slots__ = ("_places",)
+    __slots__ = ("_bound_to", "_places")
+    has_short_key = True
     text: SchemaText
 
     def __init__(self, text: SchemaText, eos: tuple[int, ...]) -> None:
         super().__init__(text, eos)
         self._places: list[Place] = [START]
+        self._bound_to: npt.NDArray[np.int32] | None = None
 
     @property
     def place(self) -> Place:
@@ -81,23 +116,66 @@ class JsonCursor(Cursor):
                 return False, False
             return False, True
         self._fill_inside(words)
-        self._add_exits(words, exits.at_place(place))
+        self._add_closing(words, exits)
         return self.accepts(), bool(words.any())
+
+    def _add_closing(self, words: Words, exits: Exits) -> None:
+        """Add the tokens that close the text and go on.
+
+        INVARIANT: bytes that close all that is open, if they may come, make the text whole, and
+        what white space does behind them does not depend on them.
+        """
+        place, at = self._places[-1], 0
+        closings = exits.at_place(place)
+        while at < len(closings):
+            before, number, tokens, blank, skip = closings[at]
+            at += 1
+            if not (has(words, number) if number >= 0 else self.reads(before)):
+                at = skip
+                continue
+            ends = exits.blanks.get(blank) if place != START else None
+            if tokens and ends is None:
+                ends = self.accepts_after(before)
+                if place != START:
+                    exits.blanks[blank] = ends
+            if ends:
+                for token in tokens:
+                    add(words, token)
 
     def ending_of_marks(self) -> bytes:
         """As `ending`, for a host: the vocabulary need not spell marks."""
         return endings_of(self.text).short_bytes(self.text)
 
-    def may_leave(self, data: bytes) -> bool:
-        place = self._places[-1]
-        return len(data) > 1 and (not place.depth or b"}" in data or b"]" in data)
+    def may_come(self, token: int, data: bytes) -> bool:
+        return self.text.is_ok(self.text.read_token(token, False))
 
-    def _find_key(self) -> object:
-        said = self.text.bytes_said()
-        texts = self.text.store.texts
-        if isinstance(texts, JsonTexts) and texts.spacing == ANY:
-            return without_space(said)
-        return said
+    def may_leave(self, data: bytes) -> bool:
+        return len(data) > 1 and data[:-1].count(b"}") + data[:-1].count(b"]") >= self._places[-1].depth
+
+    def quick_read(self, token: int, data: bytes) -> bool:
+        text = self.text
+        if text.quick_read(text.bound[0], token):
+            return False
+        self._key = None
+        text.said.append(token)
+        self._places.append(place_after(data, self._places[-1]))
+        return True
+
+    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
+        text, place = self.text, self._places[-1]
+        if place == START:
+            return False
+        if self._bound_to is not words:
+            text.bind(words)
+            self._bound_to = words
+        if text.quick_fill(text.bound[0]):
+            return False
+        if place.depth <= exits.deepest:
+            self._add_closing(words.view(np.uint32), exits)
+        return True
+
+    def is_at_end(self) -> bool:
+        return self._places[-1] == START
 
     def fork(self) -> Self:
         other = super().fork()
@@ -112,6 +190,7 @@ class PatternCursor(Cursor):
     """
 
     __slots__ = ("_pattern", "_states")
+    has_short_key = True
 
     def __init__(self, text: TextState, eos: tuple[int, ...], pattern: Dfa) -> None:
         super().__init__(text, eos)
@@ -140,6 +219,20 @@ class PatternCursor(Cursor):
     def accepts_after(self, data: bytes) -> bool:
         state = self._pattern.run(data, self._states[-1])
         return state >= 0 and bool(self._pattern.is_accepting[state])
+
+    def quick_read(self, token: int, data: bytes) -> bool:
+        return self.try_bytes(data)
+
+    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
+        kept = exits.masks.get(self._states[-1])
+        if kept is None:
+            return False
+        words[:] = kept
+        return True
+
+    def keep_mask(self, words: npt.NDArray[np.int32], exits: Exits) -> None:
+        if len(exits.masks) < MOST_MASKS:
+            exits.masks[self._states[-1]] = words.copy()
 
     def _find_key(self) -> object:
         return self._states[-1]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,25 +17,52 @@ Exit: TypeAlias = tuple[bytes, int, tuple[int, ...]]
 that go on in the host."""
 
 
+class Closing(NamedTuple):
+    """Bytes that may close all that is open at a place of a JSON text, or the first ones of such.
+
+    number, tokens : as of an `Exit`; no tokens for bytes that close less.
+    blank : the white space at their end.
+    skip : if they may not come, nor may those up to this number among all of the place.
+    """
+
+    before: bytes
+    number: int
+    tokens: tuple[int, ...]
+    blank: bytes
+    skip: int
+
+
 class Exits:
     """The tokens that can leave a part in a state of the host.
 
     entries : sorted by their bytes, each of which is there once.
     long : the bytes and ids of long tokens (`Splits`) that may be such, sorted; they have no
         entries.
+    id_of : the first token of some bytes, or -1.
     deepest : the most brackets that an entry closes; at least 0.
+    masks : by a pattern's state, the tokens that may come there, in the host too if it may end.
+    behind : the tokens that may come in the host where the part may end; None if not known yet.
+    blanks : of white space behind a JSON text, whether the text may end behind it.
 
     The forms that cursors want are made at their first use. INVARIANT: two threads that make one at
     the same time make the same.
     """
 
-    __slots__ = ("_inside", "_places", "_strings", "deepest", "entries", "long")
+    __slots__ = ("_id_of", "_inside", "_places", "_strings", "behind", "blanks", "deepest", "entries", "long", "masks")
 
-    def __init__(self, entries: tuple[Exit, ...], long: tuple[tuple[bytes, int], ...] = ()) -> None:
-        self.entries, self.long = entries, long
+    def __init__(
+        self,
+        entries: tuple[Exit, ...],
+        long: tuple[tuple[bytes, int], ...] = (),
+        id_of: Callable[[bytes], int] = lambda data: -1,
+    ) -> None:
+        self.entries, self.long, self._id_of = entries, long, id_of
+        self.masks: dict[int, npt.NDArray[np.int32]] = {}
+        self.blanks = {b"": True}
+        self.behind: npt.NDArray[np.uint32] | None = None
         self.deepest = max((sum(map(before.count, (b"]", b"}"))) for before, _, _ in entries), default=0)
         self._strings: npt.NDArray[np.int32] | None = None
-        self._places: dict[Place, tuple[Exit, ...]] = {}
+        self._places: dict[Place, tuple[Closing, ...]] = {}
         self._inside: npt.NDArray[np.int32] | None = None
 
     def strings(self) -> npt.NDArray[np.int32]:
@@ -43,14 +71,34 @@ class Exits:
             self._strings = strings_array(Asked(before, ENDS, number, ids) for before, number, ids in self.entries)
         return self._strings
 
-    def at_place(self, place: Place) -> tuple[Exit, ...]:
-        """The exits of a JSON text behind whose bytes no bracket and no string is open."""
+    def at_place(self, place: Place) -> tuple[Closing, ...]:
+        """The exits of a JSON text behind whose bytes no bracket and no string is open.
+
+        What an exit begins with is there too if it is a token, so that all that begins so can be
+        left out at once.
+        """
         if place.depth > self.deepest:
             return ()
         found = self._places.get(place)
         if found is None:
+            ends = {
+                before: (number, ids)
+                for before, number, ids in self.entries
+                if place_after(before, place) == START and not falls_below(before, place)
+            }
+            for before in list(ends):
+                for n in range(1, len(before)):
+                    if before[:n] not in ends and (number := self._id_of(before[:n])) >= 0:
+                        ends[before[:n]] = number, ()
+            asked = sorted(ends)
             found = self._places[place] = tuple(
-                one for one in self.entries if place_after(one[0], place) == START and not falls_below(one[0], place)
+                Closing(
+                    one,
+                    *ends[one],
+                    one[len(one.rstrip(b" \t\n\r")) :],
+                    next((n for n in range(at + 1, len(asked)) if not asked[n].startswith(one)), len(asked)),
+                )
+                for at, one in enumerate(asked)
             )
         return found
 

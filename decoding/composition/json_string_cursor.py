@@ -136,6 +136,15 @@ class JsonStringCursor(Cursor):
         self._history.append((_INSIDE, b"", True))
         return True
 
+    def quick_read(self, token: int, data: bytes) -> bool:
+        if self._place != _INSIDE or self._pending or not self._tokens.vocabulary.tokens[token]:
+            return False
+        if not self._inner.quick_read(token, data):
+            return False
+        self._key = None
+        self._history.append((_INSIDE, b"", True))
+        return True
+
     def may_leave(self, data: bytes) -> bool:
         """As `Cursor.may_leave`: behind a quote."""
         return b'"' in data[:-1]
@@ -210,11 +219,9 @@ class JsonStringCursor(Cursor):
                     longer for byte in range(0x80, 0xC0) if self._inner.reads(longer := beginning + bytes((byte,)))
                 )
             more = _spelled(character)[len(self._pending) :]
-            if self.try_bytes(more):
-                try:
-                    return more + self.ending()
-                finally:
-                    self.rollback()
+            other = self.fork()
+            if other.try_bytes(more):
+                return more + other.ending()
         raise DeadEndError("no bytes complete the escape of a JSON string")
 
     def _find_key(self) -> object:

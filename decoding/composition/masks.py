@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from maskwright.decoding.composition.cursor import Cursor, add, has
 from maskwright.decoding.composition.cursors import JsonCursor
+from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.composition.readings import HOST, Back, Reading, Rules
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
 from maskwright.maskstore.composition.splits import Split
@@ -46,44 +47,29 @@ class Masks:
             self._write(reading, self._words)
             words |= self._words
 
-    def fill_alone(self, reading: Reading, words: Words) -> tuple[list[Reading], bool]:
-        """`fill` of the only reading of a text, which is in a part and its own.
+    def fill_alone(self, reading: Reading, exits: Exits, words: Words) -> bool:
+        """`fill` of the only reading of a text, which is in a part. Returns whether it has tokens.
 
-        Returns the closed readings, and whether the mask has tokens.
+        exits : the tokens that can leave it.
 
         PERF: for a grammar this is one call of the engine.
         """
-        back = reading.back
-        assert back is not None
-        exits = back.exits(reading.part)
         is_whole, has_tokens = reading.cursor.fill_part(words, exits)
+        has_tokens = self._add_long(reading, exits.long, words) or has_tokens
         if not is_whole:
-            return [reading], self._add_long(reading, exits.long, words) or has_tokens
-        self._add_long(reading, exits.long, words)
-        closed = back.closed()
-        for other in closed:
-            self._write(other, self._words)
-            words |= self._words
-        return [reading, *closed], bool(words.any())
+            return has_tokens
+        if exits.behind is None:
+            assert reading.back is not None
+            behind = np.zeros_like(self._words)
+            for other in reading.back.closed():
+                self._write(other, self._words)
+                behind |= self._words
+            exits.behind = behind
+        words |= exits.behind
+        return bool(words.any())
 
     def _write(self, reading: Reading, words: Words) -> None:
-        """Write the tokens that may come next in a reading; those of a border crossed here are not.
-
-        PERF: a reading that was entered here is most often known from another text.
-        """
-        if reading.is_own:
-            self.write(reading, words)
-            return
-        state = self._rules.memo.state(reading.cursor.key()) if reading.back is None else reading.back.state
-        kept = state.masks.get(reading.part)
-        if kept is not None:
-            words[:] = kept
-            return
-        self.write(reading, words)
-        self._rules.memo.keep_mask(state, reading.part, words)
-
-    def write(self, reading: Reading, words: Words) -> None:
-        """`fill` of one reading, without what is kept."""
+        """Write the tokens that come next in a reading; those of a border crossed here are not."""
         if reading.back is None:
             self._write_host(reading.cursor, words)
         else:
@@ -173,5 +159,5 @@ class Masks:
                     if data[0] in first and token not in found and rules.can_enter(number, start, back, data)
                 )
         long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
-        found.update(rules.readable(Reading(host, HOST, None, False), long) if any(rules.tables.first) else ())
+        found.update(rules.readable(Reading(host, HOST, None), long) if any(rules.tables.first) else ())
         return tuple(sorted(found))

@@ -1,21 +1,11 @@
-"""What is known of a host's states, kept for all texts of a composition: no cursors."""
+"""What is known of a host's states, kept for all texts of a composition."""
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
-import numpy as np
-import numpy.typing as npt
-
-from maskwright.analysis.locks import new_lock
 from maskwright.decoding.composition.exits import Exits
-from maskwright.maskstore.composition.tables import ComposedTables
 
 MOST_STATES = 512
 """The most states of a host that are kept; when there are more, all are forgotten."""
-
-MOST_MASKS = 128
-"""The most masks that are kept, of 16 KB each with 131,072 tokens; then all are forgotten."""
 
 MOST_ALLOWED = 1 << 16
 """The most byte strings of which a state keeps whether they may come."""
@@ -26,18 +16,19 @@ class HostState:
 
     allowed : bytes -> whether they may come next, as host and parts.
     first : the bytes that may come next; None if not known yet.
+    crossing : token -> 2 if it has one of these behind its first byte, 1 if as its first byte, else
+        0.
     exits : the number of a part -> the tokens that can leave it for this state.
-    masks : HOST, or the number of a part that begins here -> the tokens that begin in it.
     entering : the tokens that begin in the host and enter a part; None if not known yet.
     """
 
-    __slots__ = ("allowed", "entering", "exits", "first", "masks")
+    __slots__ = ("allowed", "crossing", "entering", "exits", "first")
 
     def __init__(self) -> None:
         self.allowed: dict[bytes, bool] = {}
         self.first: frozenset[int] | None = None
+        self.crossing: dict[int, int] = {}
         self.exits: dict[int, Exits] = {}
-        self.masks: dict[int, npt.NDArray[np.uint32]] = {}
         self.entering: tuple[int, ...] | None = None
 
 
@@ -54,7 +45,6 @@ class Memo:
         self.begins: tuple[dict[bytes, bool], ...] = tuple({} for _ in range(n_parts))
         """By part: bytes -> whether the part can begin with them."""
         self._states: dict[object, HostState] = {}
-        self._n_masks = 0
 
     def state(self, key: object) -> HostState:
         """What is known of the host's state with a key (`Cursor.key`)."""
@@ -62,30 +52,5 @@ class Memo:
         if found is None:
             if len(self._states) >= MOST_STATES:
                 self._states = {}
-                self._n_masks = 0
             found = self._states.setdefault(key, HostState())
-        return found
-
-    def keep_mask(self, state: HostState, which: int, words: npt.NDArray[np.uint32]) -> None:
-        """Keep a mask, which is copied. which : as of `HostState.masks`."""
-        if self._n_masks >= MOST_MASKS:
-            for other in list(self._states.values()):
-                other.masks = {}
-            self._n_masks = 0
-        self._n_masks += 1
-        kept = words.copy()
-        kept.setflags(write=False)
-        state.masks[which] = kept
-
-
-_LOCK = new_lock()
-_memos: WeakKeyDictionary[ComposedTables, Memo] = WeakKeyDictionary()
-
-
-def memo_of(tables: ComposedTables) -> Memo:
-    """What is kept of a composition."""
-    with _LOCK:
-        found = _memos.get(tables)
-        if found is None:
-            found = _memos[tables] = Memo(len(tables.parts))
         return found

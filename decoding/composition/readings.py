@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from weakref import proxy
 
 import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_rlock
 from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import GrammarCursor, RunCursor, cursor_of
 from maskwright.decoding.composition.exits import Exit, Exits
 from maskwright.decoding.composition.json_string_cursor import JsonStringCursor
-from maskwright.decoding.composition.memo import MOST_ALLOWED, HostState, memo_of
+from maskwright.decoding.composition.memo import MOST_ALLOWED, HostState, Memo
 from maskwright.decoding.engine.strings import add_strings
 from maskwright.maskstore.composition.splits import Splits, splits_of
 from maskwright.maskstore.composition.strings import COMES, Asked, strings_array
@@ -40,6 +43,15 @@ PIECE = 16
 """Longer bytes are read in pieces of so many. Equal readings are merged between two pieces, and not
 within one, where the ways to cut it multiply."""
 
+MOST_KNOWN = 256
+"""The most states of texts that are known; when there are more, all are forgotten."""
+
+MOST_RULES = 4
+"""How many values of `max_rollback` there are for which texts share what is known."""
+
+MOST_SHARED = 8
+"""States of more readings than these are not kept: each has a cursor."""
+
 HOST = -1
 """Instead of a part's number: the reading is in the host."""
 
@@ -47,17 +59,16 @@ HOST = -1
 class Reading(NamedTuple):
     """One way to cut the text so far.
 
-    cursor : where it stands in the innermost language.
+    cursor : where it stands in the innermost language. INVARIANT: others may have it too, so it is
+        not advanced, but for the one that a text has as its own (`ComposedText`).
     part : the part's number, or HOST.
     back : the host behind the part, if it is in one.
-    is_own : whether the cursor is of this reading alone, so that it may be advanced.
     left : the tokens that the part may still take; -1 for any number.
     """
 
     cursor: Cursor
     part: int
     back: Back | None
-    is_own: bool
     left: int = -1
 
     def counted(self) -> Reading:
@@ -65,30 +76,35 @@ class Reading(NamedTuple):
         return self._replace(left=self.left - 1) if self.left > 0 else self
 
 
-class Step(NamedTuple):
-    """What `rollback` needs of one token.
+class Known:
+    """A state of a text that others may come to again: what follows from it is found once.
 
-    readings : those before it.
-    advanced : the cursors that it advanced in place.
-    ended : whether the text had ended before it.
+    readings, closed : of the text, as they were found, and closed.
+    mask : (n_words,) int32, the tokens that may come next; None if not known yet, or if there are
+        none.
+    after : the states behind tokens.
     """
 
-    readings: list[Reading]
-    advanced: list[Cursor]
-    ended: bool
+    __slots__ = ("after", "closed", "mask", "readings")
+
+    def __init__(self, readings: list[Reading]) -> None:
+        self.readings = readings
+        self.closed: list[Reading] | None = None
+        self.mask: npt.NDArray[np.int32] | None = None
+        self.after: dict[int, Known] = {}
 
 
 class Back:
     """The host as it goes on behind a part: its text with the part's mark.
 
-    host : the cursor of the host before the part, which is not advanced while this is young.
+    host : the cursor of the host before the part.
     more : what is added to it: the bytes before the part, and its mark.
     """
 
     __slots__ = ("_closed", "_cursor", "_more", "_rules", "_source", "_state")
 
     def __init__(self, rules: Rules, host: Cursor, more: bytes) -> None:
-        self._rules, self._source, self._more = rules, host, more
+        self._rules, self._source, self._more = proxy(rules), host, more
         self._cursor: Cursor | None = None
         self._closed: list[Reading] | None = None
         self._state: HostState | None = None
@@ -102,14 +118,10 @@ class Back:
             self._cursor = made
         return self._cursor
 
-    def settle(self) -> None:
-        """Make the cursor, before the host that it is made of is advanced."""
-        self.cursor  # noqa: B018
-
     def closed(self) -> list[Reading]:
         """The closed readings behind the part."""
         if self._closed is None:
-            self._closed = self._rules.close([Reading(self.cursor, HOST, None, False)])
+            self._closed = self._rules.close([Reading(self.cursor, HOST, None)])
         return self._closed
 
     @property
@@ -139,7 +151,9 @@ class Back:
         found = self.state.exits.get(number)
         if found is None:
             part = self._rules.tables.parts[number]
-            found = self.state.exits[number] = Exits(self._find_exits(part), self._long_exits(part))
+            found = self.state.exits[number] = Exits(
+                self._find_exits(part), self._long_exits(part), self._rules.splits.id_of
+            )
         return found
 
     def _find_exits(self, part: AnyPart) -> tuple[Exit, ...]:
@@ -191,29 +205,73 @@ class Back:
             self.state.first = frozenset(byte for byte in range(MARK) if self.allows(bytes((byte,))))
         return self.state.first
 
+    def crossing(self, token: int, data: bytes) -> int:
+        """Where a token has bytes that may come behind the part (`HostState.crossing`)."""
+        found = self.state.crossing.get(token)
+        if found is None:
+            first = self.first()
+            found = 0 if first.isdisjoint(data) else 1 if first.isdisjoint(data[1:]) else 2
+            self.state.crossing[token] = found
+        return found
+
 
 class Rules:
-    """How texts of a composition are read.
+    """How texts of a composition are read, and what is known of their states: of all texts at once.
 
     tables : the composition's stores.
     max_rollback : the tokens of a text that can be taken back.
+
+    lock : whoever reads, or asks a cursor, has it.
     """
 
     def __init__(self, tables: ComposedTables, max_rollback: int) -> None:
-        self.tables = tables
-        self.lock = new_rlock()  # texts that were forked share starts and hosts
+        # INVARIANT: what the tables keep refers to none of its owners, and goes with them at once
+        self.tables = proxy(tables)
+        self.lock = new_rlock()
         self.splits: Splits = splits_of(tables.vocabulary)
-        self.memo = memo_of(tables)
+        self.memo = Memo(len(tables.parts))
         self._max_rollback = max_rollback + 2  # a look ahead forgets the oldest token
         self.marks = tuple(map(mark, range(len(tables.parts))))
         self.budgets = tuple(part.most if isinstance(part, TextPart | TokenRunPart) else -1 for part in tables.parts)
         self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)
-        self.marked = splits_of(tables.vocabulary).marked
+        self.marked = self.splits.marked
+        self.texts: dict[int, bytes] = {}
+        """The bytes of tokens that have stayed in some part, and are nothing else there."""
+        self._begin: Known | None = None
+        self._known: dict[object, Known] = {}
+        self._n_met, self._keeps = 0, True
 
-    def host(self) -> Cursor:
-        """The host's text, at its start."""
-        return cursor_of(self.tables.host.matcher(self._max_rollback).text, ())
+    def known(self, readings: list[Reading], *, is_own: bool) -> Known | None:
+        """The known state of a text with some readings.
+
+        is_own : whether there is one, whose cursor the text may advance.
+
+        Returns None if there are too many readings, or the texts hardly ever come to a state again.
+        """
+        if len(readings) > MOST_SHARED or not self._keeps:
+            return None
+        key = tuple(map(key_of, readings))
+        found = self._known.get(key)
+        if found is not None:
+            self._n_met += 1
+            return found
+        if len(self._known) == MOST_KNOWN:
+            for each in self._known.values():
+                each.after = {}
+            self._keeps = self._n_met > MOST_KNOWN
+            self._known, self._n_met = {}, 0
+        if is_own:
+            readings = [readings[0]._replace(cursor=readings[0].cursor.fork())]
+        found = self._known[key] = Known(readings)
+        return found
+
+    def begin(self) -> Known:
+        """The state in which a text begins."""
+        if self._begin is None:
+            host = cursor_of(self.tables.host.matcher(self._max_rollback).text, ())
+            self._begin = Known([Reading(host, HOST, None)])
+        return self._begin
 
     def start(self, number: int) -> Cursor | None:
         """A part's text, at its start, which is not to be advanced; None for a token."""
@@ -234,18 +292,17 @@ class Rules:
 
     def entering(self, number: int, start: Cursor, back: Back) -> Reading:
         """The reading at the start of a part."""
-        return Reading(start, number, back, False, self.budgets[number])
+        return Reading(start, number, back, self.budgets[number])
 
     def close(self, readings: list[Reading]) -> list[Reading]:
         """The readings, and those that have crossed a border here.
 
         Raises: LimitError if there are more than MOST_READINGS.
         """
-        if len(readings) == 1 and readings[0].is_own and (back := readings[0].back) is not None:
+        if len(readings) == 1 and (back := readings[0].back) is not None:
             # PERF: the readings behind a part's end are closed once
             return [*readings, *back.closed()] if readings[0].cursor.accepts() else readings
-        found = list(readings)
-        seen: Seen | None = None
+        found, seen = list(readings), set(map(key_of, readings))
         for reading in found:  # grows while it is read
             if reading.back is None:
                 new: Iterable[Reading] = [
@@ -255,9 +312,8 @@ class Rules:
             elif not reading.cursor.accepts():
                 continue
             else:
-                new = [Reading(reading.back.cursor, HOST, None, False)]
-            seen = seen or Seen(found)
-            found.extend(one for one in new if seen.add(one))
+                new = [Reading(reading.back.cursor, HOST, None)]
+            found.extend(one for one in new if is_new(one, seen))
             if len(found) > MOST_READINGS:
                 raise self.too_many()
         return found
@@ -287,15 +343,15 @@ class Rules:
 
         Raises: LimitError if there are more than MOST_READINGS at one place.
         """
-        at: dict[int, tuple[list[Reading], Seen]] = {0: (readings, Seen())}
+        at: dict[int, tuple[list[Reading], set[object]]] = {0: (readings, set())}
         for place in range(len(data)):
             rest = data[place:] if place else data
             for reading in at.pop(place, ((), None))[0]:
                 if reading.cursor.reads(rest):
                     yield reading, rest
                 for closed, behind in self.crossings(reading, rest):
-                    there, seen = at.setdefault(len(data) - len(behind), ([], Seen()))
-                    there.extend(one for one in closed if seen.add(one))
+                    there, seen = at.setdefault(len(data) - len(behind), ([], set()))
+                    there.extend(one for one in closed if is_new(one, seen))
                     if len(there) > MOST_READINGS:
                         raise self.too_many()
 
@@ -375,12 +431,27 @@ class Rules:
 
 
 def advanced(reading: Reading, data: bytes) -> Reading:
-    """A reading of its own behind some bytes of its language, which may come."""
+    """A reading behind some bytes of its language, which may come. Nobody else has its cursor."""
     cursor = reading.cursor.fork()
     cursor.try_bytes(data)
-    if reading.back is not None:
-        reading.back.settle()
-    return Reading(cursor, reading.part, reading.back, True, reading.left)
+    return reading._replace(cursor=cursor)
+
+
+@kept_with
+def _rules(tables: ComposedTables) -> dict[int, Rules]:
+    """The rules of a composition's texts, by the tokens that can be taken back."""
+    return {}
+
+
+def rules_for(tables: ComposedTables, max_rollback: int) -> Rules:
+    """The rules of texts of which so many tokens can be taken back, the same for all of them."""
+    known = _rules(tables)
+    found = known.get(max_rollback)
+    if found is None:
+        found = Rules(tables, max_rollback)
+        if len(known) < MOST_RULES:
+            found = known.setdefault(max_rollback, found)
+    return found
 
 
 def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | None:
@@ -413,34 +484,11 @@ def key_of(reading: Reading) -> object:
     return reading.part, behind, reading.cursor.key(), reading.left
 
 
-class Seen:
-    """Readings of which no two have the same future.
-
-    readings : the first ones, which are taken as they are.
-
-    PERF: no key is found as long as there is one reading of a part.
-    """
-
-    def __init__(self, readings: Iterable[Reading] = ()) -> None:
-        self._alone: dict[int, Reading] = {}
-        self._keys: dict[int, set[object]] = {}
-        for one in readings:
-            self.add(one)
-
-    def add(self, reading: Reading) -> bool:
-        """Add a reading. Returns whether it is new."""
-        first = self._alone.get(reading.part)
-        if first is None:
-            self._alone[reading.part] = reading
-            return True
-        if first is reading:
-            return False
-        keys = self._keys.get(reading.part)
-        if keys is None:
-            keys = self._keys[reading.part] = {key_of(first)}
-        n = len(keys)
-        keys.add(key_of(reading))
-        return len(keys) > n
+def is_new(reading: Reading, seen: set[object]) -> bool:
+    """Whether none of those seen has the same future as a reading, which is seen from now on."""
+    n = len(seen)
+    seen.add(key_of(reading))
+    return len(seen) > n
 
 
 def within_budgets(readings: list[Reading]) -> list[Reading]:
@@ -457,22 +505,5 @@ def distinct(readings: list[Reading]) -> list[Reading]:
     """The readings without those that have the same future as one before them."""
     if len(readings) < 2:
         return readings
-    seen = Seen()
-    return [one for one in readings if seen.add(one)]
-
-
-__all__ = [
-    "HOST",
-    "MOST_READINGS",
-    "PIECE",
-    "Back",
-    "Reading",
-    "Rules",
-    "Seen",
-    "Step",
-    "advanced",
-    "distinct",
-    "key_of",
-    "start_of",
-    "within_budgets",
-]
+    seen = set[object]()
+    return [one for one in readings if is_new(one, seen)]

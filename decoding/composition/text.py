@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +15,20 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import RunCursor
+from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.composition.masks import Masks
 from maskwright.decoding.composition.readings import (
-    HOST,
-    MOST_READINGS,
-    PIECE,
+    Known,
     Reading,
     Rules,
-    Step,
     advanced,
     distinct,
     key_of,
+    rules_for,
     within_budgets,
 )
 from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.engine.state import TextState, listed_bytes
 from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
 
@@ -37,9 +37,29 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.uint32]
 
+MOST_EXPLAINED = 4_096
+"""BOUND: the bytes of a text that an error reads again."""
+
+MOST_AFTER = 4096
+"""The most tokens of a known state behind which the state is kept."""
+
+
+class Step(NamedTuple):
+    """A text before a token. in_place : whether the token has advanced its own cursor."""
+
+    readings: list[Reading]
+    known: Known | None
+    own: Cursor | None
+    in_place: bool
+    is_ended: bool
+
 
 class ComposedText(TextState):
     """One text of a composition.
+
+    In a state that is `Known`, a mask and what comes behind a token are looked up. Inside a part,
+    the part's engine reads and masks what cannot leave it (`_own`). Elsewhere all readings are
+    followed, and the text's state becomes known.
 
     rules : those of a text that this one will `become`; None for one at its start.
 
@@ -55,15 +75,79 @@ class ComposedText(TextState):
     def __init__(self, store: ComposedTables, max_rollback: int, rules: Rules | None = None) -> None:
         super().__init__(store, max_rollback)
         self.under = store.name
-        self._rules = rules or Rules(store, max_rollback)
+        self._rules = rules or rules_for(store, max_rollback)
         self._masks, self._n_words = Masks(self._rules), store.n_words
         self._steps: deque[Step] = deque(maxlen=min(max_rollback, sys.maxsize))  # the host refuses what is more
         self.said = []
+        self._n_noted = 0
         self._closed: list[Reading] | None = None
         self._readings: list[Reading] = []
-        self._is_ended = False
+        self._known: Known | None = None
+        self._own: Cursor | None = None
+        self._here: Exits | None = None
+        self._crossing: dict[int, int] = {}
+        self._is_moving = self._is_ended = False
+        self._words = self._padding = np.zeros(0, np.int32)
+        self.quick_fill, self.quick_read, self.quick_step = self._quick_fill, self._quick_read, self._quick_step
         if rules is None:
             self.reset()
+
+    # -- quick calls
+
+    def bind(self, words: npt.NDArray[np.int32]) -> bool:
+        self._words, self._padding = words[: self._n_words], words[self._n_words :]
+        return True
+
+    def _quick_fill(self, bound: None) -> int:
+        known = self._known
+        if known is not None:
+            if known.mask is None:
+                return NOT_QUICK
+            self._words[:] = known.mask
+        else:
+            own, here = self._own, self._here
+            if own is None or here is None:
+                return NOT_QUICK
+            if here.long or not own.quick_fill(self._words, here):
+                return NOT_QUICK
+        if len(self._padding):
+            self._padding[:] = 0
+        return constants.OK
+
+    def _quick_read(self, bound: None, token: int) -> int:
+        known = self._known
+        if known is not None:
+            after = known.after.get(token)
+            if after is None:
+                return NOT_QUICK
+            self._go(after)
+            return constants.OK
+        own = self._own
+        if own is None:
+            return NOT_QUICK
+        data, crossing = self._rules.texts.get(token), self._crossing.get(token)
+        if data is None or crossing is None or (crossing and not _stays(own, crossing, data)):
+            return NOT_QUICK
+        self._is_moving = True
+        if own.quick_read(token, data):
+            self._closed = None
+            self._steps.append(Step(self._readings, None, own, True, False))
+            self._n_noted += 1
+            self._is_moving = False
+            return constants.OK
+        self._is_moving = False
+        return NOT_QUICK
+
+    def _quick_step(self, bound: None, token: int) -> int:
+        code = self._quick_read(bound, token)
+        return 2 * code if code else 1 + 2 * NOT_QUICK if self._quick_fill(bound) else 0
+
+    def settle(self, added: int | bytes) -> None:
+        """As `TextState.settle`. A part's text that was being read is read again."""
+        if self._is_moving:
+            self._read_again(self.said.copy(), len(self._steps))
+        elif self._n_noted == len(self.said) + 1:
+            self.said.append(added)
 
     # -- masks
 
@@ -76,12 +160,22 @@ class ComposedText(TextState):
             if len(own) > n_words:
                 own[n_words:] = 0
                 own = own[:n_words]
-            first = self._readings[0]
-            if len(self._readings) == 1 and first.is_own and first.back is not None and first.left:
-                self._closed, has_tokens = self._masks.fill_alone(first, own)
+            if self._own is None or self._own.is_at_end():
+                self._know()
+            first, known = self._readings[0], self._known
+            if known is not None and known.mask is not None:
+                own[:] = known.mask.view(np.uint32)
+                return constants.OK
+            if len(self._readings) == 1 and first.back is not None and first.left:
+                self._here = first.back.exits(first.part)
+                has_tokens = self._masks.fill_alone(first, self._here, own)
+                if first.left < 0 and has_tokens:
+                    first.cursor.keep_mask(own.view(np.int32), self._here)
             else:
                 self._masks.fill(self._close(), own)
                 has_tokens = bool(own.any())
+            if has_tokens and known is not None:
+                known.closed, known.mask = self._closed, own.view(np.int32).copy()
         return constants.OK if has_tokens else constants.DEAD_END
 
     def _close(self) -> list[Reading]:
@@ -99,19 +193,82 @@ class ComposedText(TextState):
             return constants.AFTER_END
         with self._at_once(), self._rules.lock:
             if token not in vocabulary.eos:
-                if self._take(token) if commit else self._may_come(token):
+                if self._read_known(token) if commit else self._may_come(token):
                     return constants.OK
                 return constants.ILLEGAL if vocabulary.tokens[token] else constants.NO_TEXT
             if not self._accepts():
                 return constants.NOT_COMPLETE
             if commit:
-                self._note(token, self._readings, [])
-                self._is_ended = True
+                self._note(token, self._readings)
+                self._own, self._is_ended = None, True  # nothing is read any more
             return constants.OK
+
+    def _know(self) -> Known | None:
+        """The known state that the text is in, from now on; None if it cannot be known."""
+        if self._known is None:
+            self._known = self._rules.known(self._readings, is_own=self._own is not None)
+            if self._known is not None:
+                self._readings, self._closed, self._own = self._known.readings, self._known.closed, None
+        return self._known
+
+    def _go(self, after: Known) -> None:
+        """A token was read, behind which the text is in a known state."""
+        self._steps.append(Step(self._readings, self._known, self._own, False, False))
+        self._n_noted += 1
+        self._readings, self._closed, self._known, self._own = after.readings, after.closed, after, None
+
+    def _read_known(self, token: int) -> bool:
+        """Add a token that ends no text, if it is allowed, from one known state to another."""
+        data = self.store.vocabulary.tokens[token]
+        if data and not has(self.store.whole, token) and self._reads_in_place(token, data):
+            self._rules.texts[token] = data
+            return True
+        before = self._know() if self._own is None or self._own.has_short_key else None
+        if before is not None and (after := before.after.get(token)) is not None:
+            self._go(after)
+            self.said.append(token)
+            return True
+        if not self._take(token):
+            return False
+        if before is not None and (after := self._know()) is not None and len(before.after) < MOST_AFTER:
+            before.after[token] = after
+        return True
+
+    def _reads_in_place(self, token: int, data: bytes) -> bool:
+        """Add a token that stays in the part of the only reading, if it may come."""
+        reading, back = self._readings[0], self._readings[0].back
+        if len(self._readings) > 1 or back is None or reading.left >= 0 or token in self._rules.marked:
+            return False
+        if not _stays(reading.cursor, back.crossing(token, data), data):
+            return False
+        state, own = back.state, self._own
+        self._crossing = state.crossing
+        if own is None:
+            cursor = reading.cursor.fork()
+            if not (cursor.quick_read(token, data) or cursor.try_token(token, data)):
+                return False
+            self._note(token, [reading._replace(cursor=cursor)])
+            self._here = state.exits.get(reading.part)
+            return True
+        if not (own.quick_read(token, data) or own.try_token(token, data)):
+            return False
+        self._note(token, self._readings, in_place=True)
+        return True
+
+    def _note(self, said: int | bytes, behind: list[Reading], *, in_place: bool = False) -> None:
+        """Something was read. said : what. behind : the readings then. in_place : as of `Step`."""
+        self._steps.append(Step(self._readings, self._known, self._own, in_place, self._is_ended))
+        self._n_noted += 1
+        if behind is not self._readings:
+            first = behind[0]
+            is_alone = len(behind) == 1 and first.back is not None and first.left < 0
+            self._readings, self._own, self._here = behind, first.cursor if is_alone else None, None
+        self._closed = self._known = None
+        self.said.append(said)
 
     @contextmanager
     def _at_once(self, n_taken_back: int = 0) -> Iterator[None]:
-        """Where what follows is interrupted, read the text again: a cursor may have moved already.
+        """Where what follows is interrupted, read the text again, as it was before.
 
         n_taken_back : the tokens that what follows takes back. They are taken back then.
         """
@@ -121,49 +278,36 @@ class ComposedText(TextState):
         except MaskwrightError:
             raise
         except BaseException:
-            said = self.said[:n]
-            self.reset()
-            with self._rules.lock:
-                for each in said:
-                    self._take(each) if isinstance(each, int) else self._take_bytes(each, each)
-            self.forget(remembered)
+            self._read_again(self.said[:n], remembered)
             raise
 
+    def _read_again(self, said: list[int | bytes], remembered: int) -> None:
+        """Read a text from its start, after an interruption: a cursor may have moved.
+
+        remembered : how many of its pieces can be taken back.
+        """
+        self.reset()
+        with self._rules.lock:
+            for each in said:
+                self._take(each) if isinstance(each, int) else self._take_bytes(each, each)
+        self.forget(remembered)
+
     def _take(self, number: int) -> bool:
-        """Add a token that ends no text, if it is allowed."""
+        """Add a token that ends no text, if it is allowed, following all readings."""
         data = self.store.vocabulary.tokens[number]
         found = self._behind_token(number) if has(self.store.whole, number) else []
         if data and number not in self._rules.marked:
-            if not found and self._stays(data):
-                # PERF: no border can be in the token, so one reading reads it
-                (reading,) = self._close()
-                if not reading.cursor.try_token(number, data):
-                    return False
-                self._note(number, [reading.counted()], [reading.cursor])
-                return True
             return self._take_bytes(number, data, found, is_token=True)
         if not found:
             return False
-        self._note(number, found, [])
+        self._note(number, found)
         return True
-
-    def _stays(self, data: bytes) -> bool:
-        """Whether there is one reading, and it is in a part that bytes do not leave."""
-        closed = self._close()
-        if len(closed) > 1:
-            return False
-        reading = closed[0]
-        return (
-            reading.is_own
-            and reading.back is not None
-            and (not reading.cursor.may_leave(data) or reading.back.first().isdisjoint(data[1:]))
-        )
 
     def try_whole(self, token: int) -> bool:
         with self._rules.lock:
             found = [] if self._is_ended or not has(self.store.whole, token) else self._behind_token(token)
             if found:
-                self._note(token, found, [])
+                self._note(token, found)
             return bool(found)
 
     def _behind_token(self, number: int) -> list[Reading]:
@@ -187,8 +331,7 @@ class ComposedText(TextState):
                 cursor = cursor.fork()
                 if not cursor.text.try_whole(number):
                     continue
-            reading.back.settle()
-            found.append(reading._replace(cursor=cursor, is_own=True).counted())
+            found.append(reading._replace(cursor=cursor).counted())
         return distinct(found)
 
     def _take_bytes(
@@ -202,47 +345,11 @@ class ComposedText(TextState):
         """
         if max(data) >= MARK:
             return False
-        if not found and self._stays(data):
-            (reading,) = self._close()
-            if not reading.cursor.try_bytes(data):
-                return False
-            self._note(said, [reading], [reading.cursor])
-            return True
-        rules, closed = self._rules, self._close()
-        behind = list(found)
-        in_place: list[Cursor] = []
-        if len(data) > PIECE:
-            stays, crossed = rules.behind(closed, data)
-            behind = distinct([*behind, *([one.counted() for one in stays] if is_token else stays), *crossed])
-            if behind:
-                self._note(said, behind, [])
-            return bool(behind)
-        try:
-            for reading, rest in rules.walk(closed, data):
-                if not (reading.is_own and rest is data):
-                    one = advanced(reading, rest)
-                    behind.append(one.counted() if is_token and rest is data else one)
-            for reading in closed:
-                if reading.is_own and reading.cursor.try_bytes(data):
-                    in_place.append(reading.cursor)
-                    behind.append(reading.counted() if is_token else reading)
-            behind = distinct(behind)
-            if len(behind) > MOST_READINGS:
-                raise rules.too_many()
-        except BaseException:
-            for cursor in in_place:
-                cursor.rollback()
-            raise
-        if not behind:
-            return False
-        self._note(said, behind, in_place)
-        return True
-
-    def _note(self, said: int | bytes, behind: list[Reading], advanced: list[Cursor]) -> None:
-        """Something was read. said : what. behind : the readings then. advanced : as of `Step`."""
-        self._steps.append(Step(self._readings, advanced, self._is_ended))
-        self._readings, self._closed = behind, None
-        self.said.append(said)
+        stays, crossed = self._rules.behind(self._close(), data)
+        behind = distinct([*found, *([one.counted() for one in stays] if is_token else stays), *crossed])
+        if behind:
+            self._note(said, behind)
+        return bool(behind)
 
     def read(self, data: bytes, commit: bool) -> int:
         if self._is_ended:
@@ -255,6 +362,13 @@ class ComposedText(TextState):
         return max(data) < MARK and self._rules.can_read(self._close(), data)
 
     def _may_come(self, number: int) -> bool:
+        # PERF: a server asks before it adds a token
+        if self._known is not None and self._known.mask is not None:
+            return has(self._known.mask.view(np.uint32), number)
+        if self._own is not None and (told := self._rules.texts.get(number)) is not None:
+            crossing = self._crossing.get(number)
+            if crossing is not None and _stays(self._own, crossing, told):
+                return self._own.may_come(number, told)
         data = self.store.vocabulary.tokens[number]
         if data and self._reads(data):
             return True
@@ -281,48 +395,46 @@ class ComposedText(TextState):
         with self._at_once(n), self._rules.lock:
             for _ in range(n):
                 step = self._steps.pop()
-                for cursor in step.advanced:
-                    cursor.rollback()
-                self._readings, self._is_ended, self._closed = step.readings, step.ended, None
+                if step.in_place:
+                    assert step.own is not None
+                    step.own.rollback()
+                self._readings, self._known, self._own, _, self._is_ended = step
+                self._closed = self._here = None
+                self._n_noted -= 1
                 self.said.pop()
 
     def reset(self) -> None:
         with self._rules.lock:
-            self._readings = [Reading(self._rules.host(), HOST, None, True)]
-            self._closed, self._is_ended = None, False
+            self._known, self._own = self._rules.begin(), None
+            self._readings, self._closed = self._known.readings, self._known.closed
+            self._is_ended = self._is_moving = False
             self._steps.clear()
             self.said.clear()
+            self._n_noted = 0
 
     def copy(self) -> TextState:
-        """As `TextState.copy`. Cost: O(the memory of the text and its history)."""
+        """As `TextState.copy`. Cost: O(the history, and the memory of a part under way)."""
         return ComposedText(self.store, self.max_rollback, self._rules).become(self)
 
     def become(self, other: Any) -> TextState:
         with other._rules.lock:
-            copies: dict[int, Cursor] = {}
+            copies = {id(step.own): step.own.fork() for step in other._steps if step.own is not None}
+            if other._own is not None and id(other._own) not in copies:
+                copies[id(other._own)] = other._own.fork()
 
-            def copied(cursor: Cursor) -> Cursor:
-                if id(cursor) not in copies:
-                    copies[id(cursor)] = cursor.fork()
-                return copies[id(cursor)]
+            def copied(readings: list[Reading]) -> list[Reading]:
+                return [one._replace(cursor=copies.get(id(one.cursor), one.cursor)) for one in readings]
 
-            def all_copied(readings: list[Reading]) -> list[Reading]:
-                return [
-                    reading._replace(cursor=copied(reading.cursor)) if reading.is_own else reading
-                    for reading in readings
-                ]
-
-            self.max_rollback, self._rules = other.max_rollback, other._rules
-            self._readings, self._closed, self._is_ended = all_copied(other._readings), None, other._is_ended
+            self.max_rollback = other.max_rollback
+            self._readings, self._known, self._closed = copied(other._readings), other._known, None
+            self._own = copies.get(id(other._own))
             self._steps = deque(
-                (
-                    Step(all_copied(step.readings), [copied(cursor) for cursor in step.advanced], step.ended)
-                    for step in other._steps
-                ),
+                (step._replace(readings=copied(step.readings), own=copies.get(id(step.own))) for step in other._steps),
                 maxlen=other.max_rollback,
             )
-            self.said = other.said.copy()
-            self._masks = Masks(other._rules)
+            self.said[:], self._n_noted = other.said, other._n_noted
+            self._is_moving, self._is_ended = False, other._is_ended
+            self._rules, self._masks = other._rules, Masks(other._rules)
         return self
 
     def key(self) -> object:
@@ -351,11 +463,20 @@ class ComposedText(TextState):
                 stays, crossed = rules.behind(readings, data[begin:good])
                 readings = rules.close(distinct([*stays, *crossed]))
             allowed = bytes(byte for byte in range(MARK) if rules.can_read(readings, bytes((byte,))))
-            # where a part may end, what may come after it is no matter of its schema
-            inner = (getattr(reading.cursor, "text", None) for reading in readings)
-            parts = [one for one in inner if one is not None and not one.can_end()]
-            why = next((found for one in parts if (found := one.reason(data[good : good + 1]))), "")
+            why = self._reason(data[: good + 1])
         return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here{why}; allowed: {listed_bytes(allowed)}{there}"
+
+    def _reason(self, data: bytes) -> str:
+        """Why a part refuses the last of some bytes, as a refusal says it; "" if none says so."""
+        if len(self.bytes_said()) > MOST_EXPLAINED:
+            return ""
+        # INVARIANT: a known state's parts have read another text than this one, of another user
+        fresh = ComposedText(self.store, 0, self._rules)
+        fresh._read_again([*self.said, data[:-1]] if data[:-1] else self.said, 0)
+        inner = (getattr(reading.cursor, "text", None) for reading in fresh._close())
+        # where a part may end, what may come after it is no matter of its schema
+        parts = [one for one in inner if one is not None and not one.can_end()]
+        return next((found for one in parts if (found := one.reason(data[-1:]))), "")
 
     def may_be_whole(self) -> bool:
         with self._rules.lock:
@@ -398,6 +519,14 @@ class ComposedText(TextState):
     def min_bytes_left(self) -> int:
         """The length of that ending, in bytes."""
         return len(self.short_ending().data)
+
+
+def _stays(cursor: Cursor, crossing: int, data: bytes) -> bool:
+    """Whether all bytes of a token are a part's, if they may come.
+
+    cursor : of the text's only reading. crossing : as of `HostState`. data : the token's bytes.
+    """
+    return not crossing or (not cursor.accepts() and (crossing == 1 or not cursor.may_leave(data)))
 
 
 __all__ = ["ComposedText"]

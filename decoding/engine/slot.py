@@ -97,12 +97,13 @@ class SlotText(TextState):
         return code
 
     def can_end(self) -> bool:
-        texts = self.texts
-        if self.is_finished():
+        _, table, memory, _ = self.texts.bound
+        region = self.region
+        if memory[region + constants.FINISHED]:
             return True
-        code = int(entries.can_end(texts._table, texts._memory, self.region))
+        code = entries.can_end(table, memory, region)
         if code == constants.NO_ROOM:
-            code = self.with_room(lambda: entries.can_end(*texts.bound[1:3], self.region))
+            code = self.with_room(lambda: entries.can_end(*self.texts.bound[1:3], self.region))
         return self.is_ok(code)
 
     def is_finished(self) -> bool:

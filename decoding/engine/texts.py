@@ -24,6 +24,9 @@ Bound = tuple[Any, Words, Words, Words]
 _FIRST_RECORDS = 4096
 """The records of a new text: enough for some 400 tokens; 48 KB."""
 
+SPARE = 512
+"""The free records of a text that was taken out of its memory: enough for some 50 tokens."""
+
 SOURCE = checksum(str(Path(__file__).with_name("_text_kernels.py")))
 """A checksum of the code that lays out a text's memory."""
 
@@ -165,6 +168,18 @@ class Texts:
         # INVARIANT: at once, whoever interrupts: a region says only what room it has
         self._memory[into : into + len(region)] = region
         entries.forget_walks(self._table, self._memory, into, 0)
+
+    def alone(self) -> Self:
+        """The only text, in as little memory as may be, without the walks that are cached."""
+        region = self.take_out(0)
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        used = int(region[constants.USED])
+        memory = _zeros(len(region) + constants.RECORD * SPARE)
+        memory[: len(region)] = region
+        memory[constants.CAPACITY], memory[constants.CACHE] = used + SPARE, 0
+        other.bound = other._bound_to(self._table, memory, np.zeros(0, np.int32))
+        return other
 
     def copy(self) -> Self:
         """The same texts in memory of their own, with the walks that are cached."""

@@ -32,8 +32,14 @@ Array = npt.NDArray[np.int32]
 FIRST_ARENA = 12_000
 """The integers of a new text's arena; with the header and the history 49 KB."""
 
+SPARE = 2_000
+"""The integers of a copy's arena that are free."""
+
 MOST_INTEGERS = 1 << 30
 """BOUND: the integers of a text's memory, so that all offsets are int32."""
+
+MOST_CELLS = 64
+"""BOUND: the remembered keys and items that a text's key has; past it, the key is what was said."""
 
 MOST_EXPLAINED = 4_096
 """BOUND: the bytes of a text that an error reads again, at some 10 us a byte."""
@@ -214,13 +220,38 @@ class SchemaText(TextState):
         return self
 
     def copy(self) -> TextState:
-        """As `TextState.copy`. Cost: O(the memory of the text)."""
-        return SchemaText(self.store, 0, self._workspace).become(self)
+        """As `TextState.copy`. Cost: O(the memory of the text that is in use)."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        other.said = self.bytes_and_tokens()
+        if self.store.compares_items:
+            other._entries = self._entries.copy(self._workspace)
+        used = int(self._memory[constants.TOP])
+        memory = _memory(used + SPARE)
+        memory[:used] = self._memory[:used]
+        other.bound = other._bound_to(memory, self.bound[2])
+        return other
 
     @property
     def n_bytes(self) -> int:
         """The bytes of memory that the text's state takes now."""
         return int(self._memory.nbytes)
+
+    def key(self) -> object:
+        """As `TextState.key`: threads and frames without their places, or all that was said.
+
+        Cost: O(the threads and the frames around them, with what these remember).
+        """
+        if self.store.compares_items:
+            return self.bytes_said()
+        memory = self._memory
+        begin = int(memory[constants.STATE])
+        threads = memory[begin + 1 : begin + 1 + constants.THREAD * int(memory[begin])].reshape(-1, constants.THREAD)
+        links = _Links(self._table, memory)
+        try:
+            return self.is_finished(), tuple((links.key(link), *rest) for link, *rest in threads.tolist())
+        except _TooMuchError:
+            return self.bytes_said()
 
     # -- in words
 
@@ -278,6 +309,51 @@ class SchemaText(TextState):
             return partial(PatternStates, self.under, texts)
         under = self.under
         return lambda: JsonStates(under, texts, preferred_of(constraint))
+
+
+class _TooMuchError(Exception):
+    """A key would take too long."""
+
+
+class _Links:
+    """The keys of links in a text's memory (`schema.constants`): equal ones, whatever their places.
+
+    BOUND: frames deeper than `MOST_DEPTH` and more than `MOST_CELLS` cells are not asked for:
+    `_TooMuchError`.
+    """
+
+    def __init__(self, table: Array, memory: Array) -> None:
+        self._table, self._memory, self._n_cells = table, memory, MOST_CELLS
+        self._found: dict[int, object] = {constants.ROOT_FRAME: None}
+
+    def key(self, link: int) -> object:
+        """The key of a link."""
+        if link not in self._found:
+            self._found[link] = self._key(link)
+        return self._found[link]
+
+    def _key(self, link: int) -> object:
+        memory = self._memory
+        if memory[link + constants.SHAPE] == constants.FORK_SHAPE:
+            frames = memory[link + constants.FORK : link + constants.FORK + int(memory[link])].tolist()
+            return tuple(map(self.key, frames))
+        if memory[link + constants.LEVEL] > constants.MOST_DEPTH:
+            raise _TooMuchError
+        at, table = int(memory[link + constants.SHAPE]), self._table
+        is_object = table[at + layout.KIND] == layout.OBJECTS
+        n_bits = int(table[at + layout.N_WORDS] if is_object else (table[at + layout.N_UNIQUE] + 31) >> 5)
+        size = constants.FRAME + n_bits
+        parent, shape, count, missing, newest, *rest = memory[link : link + size].tolist()
+        cells = []
+        while newest >= 0:
+            self._n_cells -= 1
+            if self._n_cells < 0:
+                raise _TooMuchError
+            cell = memory[newest : newest + constants.CELL].tolist()
+            cells.append((cell[2], cell[3], cell[4]))
+            newest = cell[0]
+        del rest[constants.OPENED - constants.HOLDS : constants.CHANGED + 1 - constants.HOLDS]
+        return self.key(parent), shape, count, missing, tuple(cells), *rest
 
 
 def _memory(n: int) -> Array:

@@ -27,7 +27,6 @@ START = Place(OUTSIDE, 0)
 _OUTSIDE = re.compile(rb'["\[\]{}\xf8-\xff]')
 _INSIDE = re.compile(rb'["\\]')
 _SPACE = b" \t\n\r"
-_SPACED = re.compile(rb'[ \t\n\r]+|"(?:[^"\\]|\\.)*(?:"|\\?$)', re.DOTALL)
 
 
 def place_after(data: bytes, place: Place) -> Place:
@@ -77,17 +76,3 @@ def may_begin_value(before: bytes, place: Place) -> bool:
         return False
     said = before.rstrip(_SPACE)
     return not said or said[-1:] in (b":", b"[", b",")
-
-
-def without_space(text: bytes) -> bytes:
-    r"""A JSON text, whole or begun, without the white space outside its strings.
-
-    White space at its end is one blank, unless there is nothing before it: a number ends there.
-
-    Example:
-        >>> without_space(b' {"a b" :\n1, ')
-        b'{"a b":1, '
-    """
-    kept = _SPACED.sub(lambda found: b"" if found[0][0] in _SPACE else found[0], text)
-    is_open = place_after(text, START).inside
-    return kept + b" " if kept and not is_open and text[-1:] in (b" ", b"\t", b"\n", b"\r") else kept

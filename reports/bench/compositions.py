@@ -5,7 +5,8 @@ python reports/bench/compositions.py
 Each text is written token by token: at each step the longest token that goes on with it. It is read ROUNDS times, and each step counts
 with its least time. Between `fill` and `advance` the next token is looked up in Python, which leaves little of us in the processor's
 caches, as a model would; `warm` is the same without that. `first` is the first reading, under a new store: nothing is known yet of the
-host's states. A language alone is the part's text under the part's own store, in the same run.
+host's states. A language alone is the part's text under the part's own store, in the same run. `step` is mask and token together, warm.
+Calls of tools are those of eight tools; of each way to write them one text.
 """
 
 from __future__ import annotations
@@ -56,6 +57,53 @@ CASES: dict[str, tuple[Any, dict[str, Any], str, Any, str]] = {
     "SQL in a JSON string": (QUERY, {"/properties/sql": "sql"}, json.dumps({"sql": SQL, "limit": 3}), "sql", SQL),
 }
 
+ARGUMENTS = '{"city": "San Francisco", "unit": "celsius", "days": 3, "options": {"verbose": true, "lang": "en"}}'
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+        "days": {"type": "integer", "minimum": 1, "maximum": 14},
+        "options": {
+            "type": "object",
+            "properties": {"verbose": {"type": "boolean"}, "lang": {"type": "string"}},
+            "additionalProperties": False,
+        },
+    },
+    "required": ["city"],
+    "additionalProperties": False,
+}
+NAMES = [f"get_weather_{number}" for number in range(8)]
+
+
+def _tools(family: Any) -> Any:
+    return mw.read_tools([{"name": name, "parameters": PARAMETERS} for name in NAMES], family=family)
+
+
+def _xml(style: str) -> Any:
+    content = {"type": "json_schema", "json_schema": PARAMETERS, "style": style}
+    tags = [{"begin": f"<function={name}>", "content": content, "end": "</function>"} for name in NAMES]
+    call = {"type": "triggered_tags", "triggers": ["<function="], "tags": tags}
+    return mw.read_structural_tag({"type": "structural_tag", "format": call})
+
+
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "Hermes, Qwen 3": (
+        lambda: _tools("hermes"),
+        f'I look.\n<tool_call>\n{{"name": "get_weather_3", "arguments": {ARGUMENTS}}}\n</tool_call>',
+    ),
+    "Llama 3": (lambda: _tools("llama"), f'{{"name": "get_weather_3", "parameters": {ARGUMENTS}}}'),
+    "Llama 3, own tag": (lambda: _tools("llama-tag"), f"I look.\n<function=get_weather_3>{ARGUMENTS}</function>"),
+    "Qwen 3 Coder": (
+        lambda: _xml("qwen_xml"),
+        "I look.\n<function=get_weather_3><parameter=city>San Francisco</parameter><parameter=days>3</parameter></function>",
+    ),
+    "DeepSeek 3.2": (
+        lambda: _xml("deepseek_xml"),
+        'I look.\n<function=get_weather_3><｜DSML｜parameter name="city" string="true">San Francisco</｜DSML｜parameter></function>',
+    ),
+}
+
 
 def measure(store: Any, text: str) -> dict[str, float]:
     """CPU microseconds of the steps of a text."""
@@ -75,6 +123,7 @@ def measure(store: Any, text: str) -> dict[str, float]:
     cold = [_times(store, path, lookup) for _ in range(ROUNDS)]
     warm = [_times(store, path, None) for _ in range(ROUNDS)]
     fills, advances = np.min(np.array(cold), axis=0).T / 1000
+    steps = np.min(np.array(warm), axis=0).sum(axis=1) / 1000
     return {
         "tokens": len(fills),
         "fill_p50": round(float(np.median(fills)), 1),
@@ -84,6 +133,8 @@ def measure(store: Any, text: str) -> dict[str, float]:
         "warm_fill_p50": round(float(np.median(np.min(np.array(warm), axis=0)[:, 0])) / 1000, 1),
         "advance_p50": round(float(np.median(advances)), 1),
         "advance_mean": round(float(np.mean(advances)), 1),
+        "step_mean": round(float(np.mean(steps)), 1),
+        "step_p99": round(float(np.percentile(steps, 99)), 1),
     }
 
 
@@ -124,6 +175,9 @@ def main() -> None:
                     **measure(mw.cached_store(alone, vocabulary), part),
                 }
             )
+        for case, (tools, text) in CALLS.items():
+            store = mw.build_store(tools(), vocabulary)
+            found.append({"vocabulary": name, "case": case, "texts": "call", **measure(store, text)})
     table = Table(*found[0])
     for row in found:
         table.add_row(*map(str, row.values()))

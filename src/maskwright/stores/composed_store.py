@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -61,6 +61,10 @@ class ComposedStore(ComposedTables, BaseStore):
             f"{self.name} is a composition, which has no file of its own; build it again with mw.cached_store, which keeps the stores of "
             "its grammars"
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what is kept with the store (`kept_with`) stays here
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     @cached_property
     def n_bytes(self) -> int:

@@ -15,6 +15,7 @@ from growth import growth
 from shares import share
 
 import maskwright as mw
+from maskwright.decoding.composition import text as composed_text
 from maskwright.decoding.composition.readings import MOST_READINGS
 
 BYTES = [bytes((byte,)) for byte in range(256)]
@@ -258,8 +259,7 @@ def test_errors(tool: mw.ComposedStore) -> None:
 
 @pytest.mark.parametrize("most", share([40, MOST_READINGS], 1))
 def test_ways_to_read_a_text_are_limited(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("text", "readings"):
-        monkeypatch.setattr(f"maskwright.decoding.composition.{module}.MOST_READINGS", most)
+    monkeypatch.setattr("maskwright.decoding.composition.readings.MOST_READINGS", most)
     endless = mw.compose('start: x\nx: A x "c" | "d"\n%declare A', {"A": mw.load_regex("[ab]+")})
     matcher = mw.build_store(endless, VOCABULARY).matcher()
     with pytest.raises(mw.LimitError, match=f"{most} ways"):
@@ -429,10 +429,11 @@ def test_an_interrupted_rollback_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
     host = 'start: PROSE "```" A "```"\nPROSE: /[^`]+/\n%declare A'
     store = mw.build_store(mw.compose(host, {"A": {"type": "object"}}), "python-tiny")
     matcher, other = store.matcher(), store.matcher()
-    for data in (b'It is```{"a":[1,', b"2", b"3"):
-        matcher.advance_bytes(data)
-    other.advance_bytes(b'It is```{"a":[1,')
-    kind = type(matcher.text._steps[-1].advanced[0])  # type: ignore[attr-defined]
+    for each in (matcher, other):
+        each.advance_bytes(b'It is```{"a":[1,')
+    for data in (b"2", b"3"):
+        matcher.advance(store.vocabulary.tokens.index(data))
+    kind = type(matcher.text._own)  # type: ignore[attr-defined]
     rollback = kind.rollback
 
     def interrupted(self: Any) -> None:
@@ -447,3 +448,33 @@ def test_an_interrupted_rollback_is_done(monkeypatch: pytest.MonkeyPatch) -> Non
     assert matcher.allowed_tokens() == other.allowed_tokens()
     matcher.rollback(1)
     assert matcher.allowed_tokens() == store.matcher().allowed_tokens()
+
+
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+def test_an_interrupted_token_of_a_part_is_not_read(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C behind the part's text, whether its quick call has read the token or the slow one."""
+    host = 'start: PROSE "```" A "```"\nPROSE: /[^`]+/\n%declare A'
+    store = mw.build_store(mw.compose(host, {"A": {"type": "object"}}), "python-tiny")
+    matcher, other = store.matcher(), store.matcher()
+    digits = [store.vocabulary.tokens.index(data) for data in (b"1", b"2", b"3", b"4")]
+    for each in (matcher, other):
+        each.advance_bytes(b'It is```{"a":[1')
+        for token in digits[:at]:
+            each.advance(token)
+            each.allowed_tokens()
+    step = composed_text.Step
+
+    def interrupted(*arguments: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(composed_text, "Step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        matcher.advance(digits[at])
+    assert composed_text.Step is step and matcher.said() == other.said() and matcher.remembered() == other.remembered()
+    assert matcher.allowed_tokens() == other.allowed_tokens()
+    for each in (matcher, other):
+        each.advance(digits[at])
+        assert each.try_bytes(b"]}``")
+        each.rollback(at + 1)
+    assert matcher.allowed_tokens() == other.allowed_tokens()
