@@ -15,8 +15,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.report.figures import counted
-from maskwright.report.parts import Report, Words, table
+from maskwright.report.parts import Report, Words, counted, table
 from maskwright.report.schema_report import schema_facts
 from maskwright.stores.build import build_store
 
