@@ -159,6 +159,3 @@ def _renamed(finding: Finding, named: Callable[[str], str]) -> Finding:
         word: named(getattr(finding, word)) for word in ("message", "decoding", "remedy", "example")
     }
     return replace(finding, **words)
-
-
-__all__ = ["lint_composition"]

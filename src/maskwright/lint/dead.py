@@ -78,6 +78,3 @@ def _is_emptied_by_shifts(grammar: Grammar) -> bool:
         return False
     merged = build_merged_tables(grammar, grammar.conflicts)
     return merged.is_decided and not Live(merged.tables).accepts_some
-
-
-__all__ = ["no_text"]

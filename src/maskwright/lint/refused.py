@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from maskwright.analysis.graphs import reachable, shortest_texts
 from maskwright.analysis.lexing.encoding import START_STATE, Transducer
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, listed, shown
+from maskwright.lint.finding import Finding, listed
 from maskwright.lint.lexer import BYTE_ORDER
 
 
@@ -29,7 +29,7 @@ def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
     if not refused or len(facts.modes) > 1:
         return
     transducer, reported = facts.transducer, set[int]()
-    for state, path in _paths(transducer).items():
+    for state, path in beginnings(transducer).items():
         first, live = transducer.fallback[state], transducer.live[state]
         if first < 0 or first in grammar.ignored or not set(live) <= refused - reported:
             continue
@@ -37,19 +37,16 @@ def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
         if text is None:
             continue
         reported.update(live)
-        yield facts.finding(
-            "refused-dead-end",
-            "warning",
-            facts.at_terminal(live[0]),
-            f"no rule takes {listed([facts.name(terminal) for terminal in live])}, and the text below can only become such a "
-            f"terminal, or one that cannot follow {facts.name(first)} there",
-            f"masks allow the text below as {facts.name(first)} and the beginning of what may follow; no token leads on from it",
-            "let the refused terminal match such beginnings too, so that they are refused at once",
-            shown(text),
+        before, names = facts.name(first), listed([facts.name(terminal) for terminal in live])
+        message = f"no rule takes {names}, and the text below can only become such a terminal, or one that cannot follow {before} there"
+        decoding = (
+            f"masks allow the text below as {before} and the beginning of what may follow; no token leads on from it"
         )
+        remedy = "let the refused terminal match such beginnings too, so that they are refused at once"
+        yield facts.finding("refused-dead-end", "warning", live[0], message, decoding, remedy, text)
 
 
-def _paths(transducer: Transducer) -> dict[int, bytes]:
+def beginnings(transducer: Transducer) -> dict[int, bytes]:
     """State -> a shortest byte string that leads there with nothing emitted, in order of length."""
     byte_of: dict[int, int] = {}
     for byte in BYTE_ORDER:
@@ -57,7 +54,7 @@ def _paths(transducer: Transducer) -> dict[int, bytes]:
     rows: list[list[int]] = transducer.next_state.tolist()
     outputs: list[list[int]] = transducer.output.tolist()
     return shortest_texts(
-        [START_STATE],
+        [START_STATE, *transducer.mode_state.tolist()],
         lambda state: [
             (byte, rows[state][klass])
             for klass, byte in byte_of.items()
@@ -73,12 +70,10 @@ def _dead_text(facts: Facts, refused: set[int], state: int, path: bytes) -> byte
     """
     transducer, reader, writer = facts.transducer, facts.reader, facts.writer
     first, reread = transducer.fallback[state], transducer.reread[state]
-    if reread is None:
-        return None
     n, ignored = facts.grammar.n_terminals, facts.grammar.ignored
-    beginning = set(reread[0][:1] or transducer.live[reread[1]])
+    beginning = set() if reread is None else set(reread[0][:1] or transducer.live[reread[1]])
     escapes = _escapes(transducer, state)
-    if -1 in escapes or beginning & refused:
+    if -1 in escapes or beginning & refused or not beginning:
         return None
     for symbols in writer.paths().values():
         before = writer.yield_of(symbols) if symbols and symbols[-1] == first else None
@@ -87,11 +82,10 @@ def _dead_text(facts: Facts, refused: set[int], state: int, path: bytes) -> byte
         following = reader.next_terminals(before) | ignored
         if reader.stacks_after((*before, n)):
             following |= {n}
-        text = None
         if beginning & following and not escapes & following:
             text = writer.text(before, {len(before) - 1: path})
-        if text is not None and text.endswith(path):
-            return text
+            if text is not None and text.endswith(path):
+                return text
     return None
 
 
