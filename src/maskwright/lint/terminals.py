@@ -79,7 +79,8 @@ def equal_terminals(facts: Facts) -> dict[int, int]:
     found: dict[int, int] = {}
     for number in sorted(range(facts.grammar.n_terminals), key=rank.__getitem__):
         rivals = earlier.setdefault(facts.automata[number], [])
-        found |= {number: other for other in reversed(rivals) if _compete(facts, number, other)}
+        other = next((other for other in rivals if _compete(facts, number, other)), -1)
+        found |= {number: other} if other >= 0 else {}
         if facts.automata[number] is not None:
             rivals.append(number)
     return dict(sorted(found.items()))

@@ -30,7 +30,6 @@ from maskwright.report.figures import (
 )
 from maskwright.report.parts import Words, counted
 from maskwright.report.svg import (
-    PICTURE_STYLE,
     STEP_LABELS,
     Markup,
     cumulative_picture,
@@ -97,7 +96,7 @@ def render_html(facts: Facts) -> str:
     page = _piece(
         "page",
         title=title,
-        style=Markup(pieces()["style"] + PICTURE_STYLE),
+        style=joined([pieces()["style"], pieces()["pictures"]], "\n"),
         summary=_summary(facts),
         links=joined(links),
         sections=joined(parts, "\n"),

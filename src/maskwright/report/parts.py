@@ -1,29 +1,14 @@
-"""What several reports share: facts that are ready for JSON, and tables for a terminal."""
+"""What several reports share: words, and tables for a terminal."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
-
-
-@dataclass(frozen=True)
-class Report:
-    """What something has become.
-
-    facts : ready for JSON.
-    """
-
-    facts: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The facts, ready for JSON."""
-        return dict(self.facts)
 
 
 def counted(n: int, one: str, many: str = "") -> str:

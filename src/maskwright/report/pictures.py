@@ -19,9 +19,10 @@ from maskwright.analysis.legality.follow import build_follow_graph, sentential_f
 from maskwright.analysis.legality.graph import Graph
 from maskwright.analysis.legality.pushdown import Pushdown, Run
 from maskwright.analysis.legality.verdict import START
+from maskwright.report.html import pieces
 from maskwright.report.parts import table
 from maskwright.report.question import MOST_DRAWN, Question
-from maskwright.report.svg import PICTURE_STYLE, STEP_LABELS, Markup, cumulative_picture, joined, node
+from maskwright.report.svg import STEP_LABELS, Markup, cumulative_picture, joined, node
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -142,6 +143,8 @@ def render_entries(facts: dict[str, Any]) -> str:
     picture = cumulative_picture(columns.pop("original"), columns.pop("exact"), columns)
     begin = picture.index(">") + 1
     return (
-        joined([Markup(picture[:begin]), node("style", Markup(_COLOURS + PICTURE_STYLE)), Markup(picture[begin:])])
+        joined(
+            [Markup(picture[:begin]), node("style", Markup(_COLOURS + pieces()["pictures"])), Markup(picture[begin:])]
+        )
         + "\n"
     )

@@ -7,8 +7,8 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from maskwright.report.constraint_report import index_rows
 from maskwright.report.parts import filled, table
-from maskwright.report.schema_report import index_rows
 
 _SMALL = 0.01
 """Parts that take a smaller share of the table than this are shown as one row."""

@@ -1,7 +1,7 @@
 """Markup, and the report's pictures as SVG. In: numbers of the facts. Out: markup.
 
 Only `node` makes markup. It escapes everything that is not `Markup` already, so no text of a
-grammar can become a tag. The elements of a picture have classes. `PICTURE_STYLE` gives them colours
+grammar can become a tag. The elements of a picture have classes. `page.html` gives them colours
 from the page's variables, in light and dark.
 """
 
@@ -38,23 +38,6 @@ RULES_LABELS = {"lark": "rules as loaded", "normalised": "rules normalised"}
 """Form of the rules -> its words in the reports."""
 VERDICTS = ("never", "sometimes", "always")
 """The words of the verdicts 0, 1 and 2."""
-
-PICTURE_STYLE = """
-svg { display: block; width: 100%; height: auto; font-family: inherit; }
-svg text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
-svg .quiet { fill: var(--soft); font-size: 11px; }
-svg .rule { stroke: var(--line); fill: none; }
-svg path.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
-svg .curve.before, svg .curve.post { stroke: var(--before); }
-svg .curve.after, svg .curve.sound { stroke: var(--after); }
-svg .curve.lark { stroke-dasharray: 5 4; }
-svg text.post { fill: var(--before-ink); } svg text.sound { fill: var(--after-ink); }
-svg .never { fill: var(--never); } svg .run { fill: none; }
-svg .sometimes { stroke: var(--sometimes); } svg .always { stroke: var(--always); }
-svg .grid { stroke: var(--paper); stroke-width: .7; fill: none; pointer-events: none; }
-@media (max-width: 30rem) { svg text { font-size: 13.5px; } svg .quiet { font-size: 12px; } }
-svg .hit { fill: transparent; } svg .row:hover .hit { fill: var(--hover); }
-"""
 
 
 class Markup(str):
