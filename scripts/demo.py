@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import maskwright as mw
-from maskwright.report.figures import headline
+from maskwright.report.figures import sentences
 
 SCHEMA = {
     "title": "Ticket",
@@ -87,12 +87,12 @@ def validate(store: Any) -> None:
 
 
 def analyze(folder: Path) -> None:
-    """Write the report on a grammar, and print its most telling lines."""
+    """Write the report on a grammar, and print its three most telling lines."""
     report = mw.analyze("lark:python", "python-tiny", pairs=False)
     path = folder / "report.html"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(report.to_html(), encoding="utf-8")
-    print("Lark's python.lark:", *map(" ".join, headline(report.facts)), sep="\n")
+    print("Lark's python.lark:", *sentences(report.facts), sep="\n")
     print(f"the report: {path.resolve().as_uri()}")
 
 

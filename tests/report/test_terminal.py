@@ -40,8 +40,8 @@ def test_numbers(facts: Facts) -> None:
     at = next(i for i, line in enumerate(lines) if line.startswith("step "))
     for step, line in zip(STEP_LABELS, lines[at + 1 :], strict=False):
         assert line.split()[-4:] == [str(entry[step]) for entry in facts["entries"]] and STEP_LABELS[step] in line
-    fewer = [line.split()[2:] for line in lines if line.startswith("times fewer")]
-    assert fewer[1] == [f"{entry['ratio_exact']:.1f}" for entry in facts["entries"]]
+    (fewer,) = (line.split()[-4:] for line in lines if line.startswith("times fewer, in all"))
+    assert fewer == [f"{entry['ratio_exact']:.1f}" for entry in facts["entries"]]
     assert any(line.split()[-3:] == ["2", '"+"', '"-"'] for line in lines)
     blank = next(state for state in facts["states"] if state["terminal"] == "BLANK")
     assert ["BLANK", '"', '"', str(blank["ignored"]), str(blank["exact"])] in [line.split()[:5] for line in lines]

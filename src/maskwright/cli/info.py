@@ -37,8 +37,7 @@ def info(
     from maskwright.analysis.schema.text_patterns import Regex
     from maskwright.maskstore.file.fileformat import save_store, store_info
     from maskwright.maskstore.vocabulary import load_vocabulary
-    from maskwright.report.constraint_report import analyze_constraint, index_facts
-    from maskwright.report.store_facts import render_store_facts
+    from maskwright.report.constraint_report import analyze_constraint, index_facts, render_store_facts
 
     check_writable(json_file, inputs=(store, tokenizer))
     begin = time.process_time()

@@ -277,9 +277,7 @@ def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
     if named:
         lines = [f"M{left + size * i} {top}V{height}M{left} {top + size * i}h{width}" for i in range(1, len(kept))]
         content.append(node("path", class_="grid", d="".join(lines)))
-    description = (
-        f"{len(kept) + 1} rows (left terminal, or the start of the text) by {len(kept)} columns (right terminal)"
-    )
+    rows, columns = "(left terminal, or the start of the text)", f"{len(kept)} columns (right terminal)"
     attributes: dict[str, str | float] = {
         "class_": "matrix",
         "style": f"max-width:{full}px;min-width:{min(480, full)}px",
@@ -287,6 +285,7 @@ def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
         "data_size": size,
         "data_names": json.dumps(names, ensure_ascii=False),
     }
+    description = f"{len(kept) + 1} rows {rows} by {columns}"
     return _picture(full, height + 2, "Which terminal can follow which", description, *content, **attributes)
 
 
@@ -297,8 +296,6 @@ def most_active(matrix: Sequence[str], limit: int) -> list[int]:
     limit : most columns to draw.
     """
     n = len(matrix) - 1
-    if n <= limit:
-        return list(range(n))
     activity = [n - matrix[i].count("0") + sum(row[i] != "0" for row in matrix) for i in range(n)]
     return sorted(sorted(range(n), key=lambda i: (-activity[i], i))[:limit])
 

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.rule import Rule
 from rich.text import Text
 
-from maskwright.report.figures import Bars, Cell, Code, Facts, Table, headline, sections
+from maskwright.report.figures import Bars, Cell, Code, Facts, Table, headline, sections, sentences
 from maskwright.report.parts import table
 from maskwright.report.svg import printable, shortened
 
@@ -38,7 +38,7 @@ def render_terminal(facts: Facts) -> RenderableType:
     panel = Panel(
         table("", "", rows=headline(facts)), title=Text(shortened(title, 70), style="bold"), title_align="left"
     )
-    parts: list[RenderableType] = [panel]
+    parts: list[RenderableType] = [Text("\n".join(sentences(facts))), panel]
     for section in sections(facts):
         parts.append(Rule(Text(section.title), align="left", style="dim"))
         parts += [Text(printable(section.words))] if section.words else []
