@@ -85,9 +85,8 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     decoding = "one lexer cannot serve both, so conflicts are decided as Lark decides them: the parser shifts rather than reduces"
     if is_refused:
         decoding = "one lexer cannot serve both: the grammar has no store"
-    remedy = facts.remedy(
-        "left-factor the rules so that one parse is left there", one_lexing(grammar), one_action(grammar)
-    )
+    remedy = "left-factor the rules so that one parse is left there"
+    remedy = facts.remedy(remedy, one_lexing(grammar), one_action(grammar))
     place = (0, 0) if conflict is None else _place_of(facts, conflict)
     text = None if conflict is None else _leading_text(facts, conflict)
     yield facts.finding("mode-conflict", "error" if is_refused else "info", place, message, decoding, remedy, text)

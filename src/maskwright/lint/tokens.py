@@ -62,9 +62,7 @@ def _bytes(found: list[int]) -> str:
             ranges[-1][1] = byte
         else:
             ranges.append([byte, byte])
-    return listed(
-        [f"{a:#04X}".replace("0X", "0x") + (f"-{b:#04X}".replace("0X", "0x") if b > a else "") for a, b in ranges]
-    )
+    return listed([f"0x{a:02X}" + (f"-0x{b:02X}" if b > a else "") for a, b in ranges])
 
 
 def _special(facts: Facts, vocabulary: Vocabulary) -> Iterator[Finding]:
@@ -172,7 +170,7 @@ def _begun(lexer: Lexer, usable: Lexer, wanted: set[int], possible: set[int]) ->
     return next((text for state, text in texts.items() if text and possible.isdisjoint(usable.live[state])), None)
 
 
-def _prefixes(facts: Facts, writer: Writer) -> Iterator[tuple[int, ...]]:
+def _prefixes(facts: Facts, writer: Writer) -> list[tuple[int, ...]]:
     """Viable prefixes of writable symbols, each directly before a symbol that cannot be written.
 
     The cheapest come first; there are at most MAX_CANDIDATES.
@@ -194,5 +192,4 @@ def _prefixes(facts: Facts, writer: Writer) -> Iterator[tuple[int, ...]]:
             if n is not None:
                 symbols = (*chain.from_iterable(way), *rule.rhs[:n])
                 found.add((sum(cost[s] for s in symbols), symbols))
-    for _, symbols in sorted(found)[:MAX_CANDIDATES]:
-        yield symbols
+    return [symbols for _, symbols in sorted(found)[:MAX_CANDIDATES]]

@@ -393,7 +393,7 @@ def _forecast(facts: Facts) -> Section:
 
 
 def _costs(facts: Facts) -> Section:
-    seconds, blocks = facts["seconds"], Blocks()
+    seconds, blocks, kept = facts["seconds"], Blocks(), ""
     if store := facts.get("store"):
         dense = f"different sets of tokens, {store['dense_masks']:,} as bitmaps, others as lists"
         rows: list[list[Cell]] = [
@@ -403,10 +403,12 @@ def _costs(facts: Facts) -> Section:
             ["Masks", store["masks"], dense],
             ["Bytes", store["mask_bytes"], "for all masks"],
         ]
-        blocks["store"] = Table(["", ">number", "in words"], rows)
+        blocks["store"] = Table(["", ">number", "in words"], rows, "The store", brief=0)
+        entries, cells = counted(store["entries"], "entry", "entries"), counted(store["cells"], "cell")
+        kept = f"{entries} in {cells}; {counted(store['masks'], 'mask')} in {store['mask_bytes'] / 1000:,.0f} kB. "
     spent = {part: n for part, n in seconds.items() if n and part not in ("total", "wall")}
     blocks["bars"] = Bars([(part, {"after": n}, f"{n:.2f} s") for part, n in spent.items()], is_brief=False)
     parts = ", ".join(f"{part} {n:.2f}" for part, n in spent.items())
     said = f"{seconds['total']:.2f} s of processor time in all ({parts}), {seconds['wall']:.2f} s by the clock"
     memory = f"{facts['peak_rss_mb']:,.0f} MB of memory"
-    return Section("Store, time and memory", f"{said}, at most {memory}.", blocks)
+    return Section("Store, time and memory", f"{kept}{said}, at most {memory}.", blocks)
