@@ -85,20 +85,18 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
     # those of them that derive a string of at least one blank
     visible = [t for t in blank if facts.automata[t] is not None]
     something = set(reachable(visible, lambda symbol: users.get(symbol, ())))
-    whole: dict[int, list[int]] = {}
-    growing: dict[int, list[int]] = {}
+    inner: list[list[int]] = [[] for _ in range(rules.n_terminals + rules.n_nonterminals)]
     for rule in within:
-        for position, symbol in enumerate(rule.rhs):
-            if rules.is_nonterminal(symbol):
-                whole.setdefault(rule.lhs, []).append(symbol)
-                if not something.isdisjoint(rule.rhs[:position] + rule.rhs[position + 1 :]):
-                    growing.setdefault(rule.lhs, []).append(symbol)
-    reported: set[str] = set()
-    for source, targets in sorted(growing.items()):
-        name = rule_name(rules.symbol_name(source))
-        if name in reported or source not in reachable(targets, lambda symbol: whole.get(symbol, ())):
-            continue
-        reported.add(name)
+        inner[rule.lhs] += filter(rules.is_nonterminal, rule.rhs)
+    part_of = {symbol: part[0] for part in components(inner) for symbol in part}
+    growing = {  # left-hand sides of rules that lead back to themselves, with a blank beside
+        rule.lhs
+        for rule in within
+        for at, symbol in enumerate(rule.rhs)
+        if rules.is_nonterminal(symbol) and part_of[symbol] == part_of[rule.lhs]
+        if not something.isdisjoint(rule.rhs[:at] + rule.rhs[at + 1 :])
+    }
+    for name in dict.fromkeys(rule_name(rules.symbol_name(symbol)) for symbol in sorted(growing)):
         message = f"rule {name!r} repeats blanks without end"
         decoding = "a model that has begun to emit blanks there may go on until the token limit"
         remedy = "bound the repetition: item~0..4 in place of item*"
