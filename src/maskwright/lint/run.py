@@ -19,7 +19,6 @@ from maskwright.lint import (
     conflicts,
     lexings,
     neighbours,
-    refused,
     rules,
     terminals,
     tokens,
@@ -57,7 +56,7 @@ OF_LEXING: tuple[Check, ...] = (
     neighbours.adjacent,
     backup.backing_up,
     backup.newline_without_line_feed,
-    refused.refused_dead_ends,
+    backup.refused_dead_ends,
     lexings.lexing_findings,
     conflicts.mode_findings,
 )

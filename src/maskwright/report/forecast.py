@@ -28,7 +28,7 @@ from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.lint.refused import beginnings
+from maskwright.lint.backup import beginnings
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
 from maskwright.maskstore.table.check import part_bytes
 from maskwright.maskstore.table.write import engine_table
