@@ -180,7 +180,6 @@ def test_what_is_imported_at_once_is_installed_along() -> None:
         "decoding/gpu/engine_cuda.py": {"numba"},
         "decoding/logits/apply_triton.py": {"triton"},
         "decoding/logits/selective.py": {"triton"},
-        "src/maskwright/report/store_facts.py": {"rich"},
         "src/maskwright/report/terminal.py": {"rich"},
     }
     of_the_commands = {"rich", "typer"}

@@ -88,7 +88,11 @@ def test_analyze_exact(runner: CliRunner, small: str, tokenizer: str) -> None:
     assert set(engine) >= {"entries", "distinct", "nodes", "edges", "masks", "table_bytes", "seconds", "lexer_states"}
     assert engine["lexing"] == "contextual" and engine["entries"] >= engine["distinct"] > 0
     assert facts["seconds"]["engine"] == engine["seconds"] > 0
-    assert "exact engine: lexing contextual" in result.output and 'id="exact-engine"' in Path("r.html").read_text()
+    assert (
+        "Exact engine" in result.output
+        and "Lexing contextual, built in" in result.output
+        and 'id="exact-engine"' in Path("r.html").read_text()
+    )
     for wrong in (["-t", tokenizer, "--lexing", "nfa"], []):
         refused = runner.invoke(app, ["analyze", small, "--exact", *wrong])
         assert refused.exit_code == 2 and "exact=True" in refused.stderr

@@ -18,7 +18,7 @@ from shares import share
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.loading import parse_grammar
-from maskwright.lint import backup, dead, lexings, lint_grammar
+from maskwright.lint import backup, lexings, lint_grammar, run
 from maskwright.lint import facts as facts_module
 from maskwright.lint.facts import Facts, remembered
 from maskwright.lint.finding import Report
@@ -127,19 +127,19 @@ def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path)
     path.write_text(write(n))
     command = [sys.executable, "-m", "maskwright", "lint", str(path)]
     for at in (seconds, seconds - 0.5):
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
-            while cpu_seconds_of(run.pid) < at:
-                if run.poll() is not None:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            while cpu_seconds_of(process.pid) < at:
+                if process.poll() is not None:
                     pytest.skip("lint ended before it could be interrupted")
                 time.sleep(0.05)
-            if run.poll() is not None:
+            if process.poll() is not None:
                 pytest.skip("lint ended before it could be interrupted")
-            assert seconds_to_end(run) < 2  # a second is promised
-            if run.returncode in (0, 1) and at == seconds:
+            assert seconds_to_end(process) < 2  # a second is promised
+            if process.returncode in (0, 1) and at == seconds:
                 continue  # it may have had its report when it was interrupted, but not half a second earlier too
-            assert run.stderr is not None
-            assert run.stderr.read() == "interrupted; nothing was written\n"
-            assert run.returncode == 130
+            assert process.stderr is not None
+            assert process.stderr.read() == "interrupted; nothing was written\n"
+            assert process.returncode == 130
             break
 
 
@@ -265,7 +265,7 @@ def test_what_the_trial_without_text_leaves_out_is_said(
 
     grammar = parse_grammar(LONGEST + 'start: N "x"\nN: /[0-9a-z]+/\n')
     assert "no-text" in {finding.code for finding in lint_grammar(grammar).findings}
-    monkeypatch.setattr(dead, "build_engine_table", refuse)
+    monkeypatch.setattr(run, "build_engine_table", refuse)
     report = lint_grammar(grammar)
     assert "no-text" not in {finding.code for finding in report.findings}
     said = "whether any text can be finished: the table would be too large"

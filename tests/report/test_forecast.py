@@ -121,7 +121,7 @@ def test_analyze_shows_it_with_and_without_a_vocabulary(capsys: pytest.CaptureFi
         assert report.to_dict()["forecast"] == forecast(grammar)
         Console(width=100).print(report)
         shown, page = capsys.readouterr().out, report.to_html()
-        assert "forecast of costs" in shown and "128k tokens" in shown and "right recursion" not in shown
+        assert "Forecast of costs" in shown and "128k tokens" in shown and "right recursion" not in shown
         assert "Forecast of costs" in page and "write it left-recursively" in page
     assert "forecast" not in analyze(grammar, forecast=False).to_dict()
     unavailable: Any = analyze(endless())

@@ -19,9 +19,9 @@ from rich.console import Console
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.report import html, svg
+from maskwright.report import figures, html, svg
 from maskwright.report.analysis import analyze
-from maskwright.report.figures import engine_rows
+from maskwright.report.figures import ENGINE_LABELS, STEP_FACTS, Bars
 from maskwright.report.html import render_html
 from maskwright.report.svg import printable
 from maskwright.report.terminal import render_terminal
@@ -55,10 +55,11 @@ def test_exact_engine(facts: Facts, engine_facts: Facts) -> None:
     root = parsed(render_html(engine_facts))
     section = next(element for element in root.iter("section") if element.get("id") == "exact-engine")
     cells = [[words(cell) for cell in row.iter("td")] for row in section.iter("tr")][1:]
-    assert cells == [[f"{number:,}", text] for number, text in engine_rows(engine_facts)] and len(cells) >= 9
-    assert (
-        "Lexing: longest; the figures on this page, except those of the exact engine, are counted under lexing nfa"
-        in words(root)
+    engine = engine_facts["engine"]
+    assert cells == [[f"{engine[name]:,}", text] for name, text in ENGINE_LABELS.items() if name in engine]
+    assert len(cells) >= 9
+    assert "Lexing: longest; the figures here, except those of the exact engine, are counted under lexing nfa" in words(
+        root
     )
 
 
@@ -72,8 +73,8 @@ def test_page_says_what_the_facts_say(facts: Facts) -> None:
     assert f"{calls['original']:.1f} → {calls['streamlined']:.1f}" in text
     for step, row in zip(svg.STEP_LABELS, rows(root, "entries"), strict=False):
         assert row[1:5] == [f"{entry[step]:,}" for entry in facts["entries"]]
-        assert row[0] == svg.STEP_LABELS[step] and row[-1] == html.STEP_FACTS[step]
-    assert set(html.STEP_FACTS) == set(svg.STEP_LABELS)
+        assert row[0] == svg.STEP_LABELS[step] and row[-1] == STEP_FACTS[step]
+    assert set(STEP_FACTS) == set(svg.STEP_LABELS)
     assert headings(root) == [
         "Entries, step by step",
         "Grammar and automata",
@@ -82,6 +83,7 @@ def test_page_says_what_the_facts_say(facts: Facts) -> None:
         "What can follow what",
         "Interchangeable terminals",
         "More context",
+        "Forecast of costs",
         "Store, time and memory",
         "Glossary",
     ]
@@ -99,11 +101,11 @@ def bars(markup: str) -> list[tuple[str, dict[str, float], str]]:
 
 def test_bars_are_to_scale() -> None:
     rows = [("<b>", {"after": 4}, "four"), ("x" * 50, {"after": 1, "gone": 1}, "one")]
-    assert bars(html.bars(rows)) == [
+    assert bars(html.bars(Bars(rows))) == [
         ("<b>", {"after": 100}, "four"),
         (f"{'x' * 37}...", {"after": 25, "gone": 25}, "one"),
     ]
-    assert bars(html.bars([("none", {"after": 0}, "0")])) == [("none", {"after": 0}, "0")]
+    assert bars(html.bars(Bars([("none", {"after": 0}, "0")]))) == [("none", {"after": 0}, "0")]
 
 
 def test_steps_show_what_is_left_and_what_was_removed(facts: Facts) -> None:
@@ -114,7 +116,7 @@ def test_steps_show_what_is_left_and_what_was_removed(facts: Facts) -> None:
     found = bars(ElementTree.tostring(table, encoding="unicode"))
     assert [label for label, *_ in found] == [words for step, words in svg.STEP_LABELS.items() if step != "ignored"]
     assert found[0][1:] == ({"before": 100}, "1,000")
-    assert found[2][1:] == ({"after": 20, "gone": 60}, "200 −600") and found[-1][2] == "25 −0"
+    assert found[2][1:] == ({"after": 20, "gone": 60}, "200 -600") and found[-1][2] == "25 -0"
     main["ignored"] = 900
     assert svg.STEP_LABELS["ignored"] in words(parsed(render_html(facts)).find(".//table[@class='bars']"))  # type: ignore[arg-type]
 
@@ -122,17 +124,19 @@ def test_steps_show_what_is_left_and_what_was_removed(facts: Facts) -> None:
 @given(st.lists(st.integers(0, 5000), min_size=1), st.lists(st.integers(0, 5000), min_size=1))
 @settings(deadline=None, max_examples=50)
 def test_histogram_counts_every_state_once(before: list[int], after: list[int]) -> None:
-    bins = html.power_bins([*before, *after])
-    found = bars(html.histogram(before, after))
+    bins = [(0, 0)] * (0 in before + after) + [
+        (1 << k, (2 << k) - 1) for k in range(max(1, *before, *after).bit_length())
+    ]
+    found = bars(html.bars(figures.histogram(before, after)))
     for colour, values in (("before", before), ("after", after)):
         counts = [int(shown.replace(",", "")) for _, widths, shown in found if colour in widths]
         assert counts == [sum(low <= value <= high for value in values) for low, high in bins]
         assert sum(counts) == len(values)
 
 
-def test_power_bins() -> None:
-    assert html.power_bins([0, 8]) == [(0, 0), (1, 1), (2, 3), (4, 7), (8, 15)]
-    assert html.power_bins([]) == [(1, 1)]
+def test_bins_are_named() -> None:
+    labels = [label for label, *_ in figures.histogram([0, 8], [1]).rows if label]
+    assert labels == ["0 entries", "1 entry", "2 to 3 entries", "4 to 7 entries", "8 to 15 entries"]
 
 
 def test_fill_escapes_text_but_not_markup_and_counts_nouns() -> None:
@@ -143,7 +147,7 @@ def test_fill_escapes_text_but_not_markup_and_counts_nouns() -> None:
 def test_largest_states_are_in_order_and_named(facts: Facts) -> None:
     found = rows(parsed(render_html(facts)), "sortable")
     left = [int(row[3]) for row in found]
-    assert left == sorted((state["exact"] for state in facts["states"]), reverse=True)[: html.N_LARGEST]
+    assert left == sorted((state["exact"] for state in facts["states"]), reverse=True)[: figures.N_LARGEST]
     assert {row[0] for row in found} >= {"NUMBER", '"+"', "RPAR"}
 
 
@@ -160,6 +164,7 @@ def test_page_without_a_vocabulary(grammar_facts: Facts) -> None:
         "Grammar and automata",
         "What can follow what",
         "Interchangeable terminals",
+        "Forecast of costs",
         "Store, time and memory",
         "Glossary",
     ]
@@ -176,14 +181,14 @@ def test_parts_that_an_analysis_may_lack(facts: Facts) -> None:
     root = parsed(render_html(facts))
     assert "More context" not in headings(root)
     assert "No two terminals are interchangeable" in words(root)
-    assert "Which terminals cause what is left" not in words(root)
+    assert "Terminals that begin what is left" not in words(root)
     assert len(rows(root, "entries")[0]) == 5
 
 
 def test_a_store_without_entries_left(facts: Facts) -> None:
     facts["entries"][-1].update(exact=0)
     facts["parser_calls"]["streamlined"] = 0.0
-    assert "entries in the mask store: none left" in words(parsed(render_html(facts)))
+    assert "entries of the post's store, lexing nfa: none left" in words(parsed(render_html(facts)))
 
 
 def test_a_large_matrix_is_cut_and_says_so(facts: Facts) -> None:

@@ -158,16 +158,10 @@ def _of_others(
     constraint: JsonSchema | Regex | Composition, vocabulary: Vocabulary | None, json_file: Path | None
 ) -> None:
     """Report what a schema or a pattern has become, or what a composition is made of."""
-    from maskwright.analysis.composition import Composition
-    from maskwright.report.composition_report import analyze_composition
-    from maskwright.report.schema_report import analyze_schema
+    from maskwright.report.constraint_report import analyze_constraint
 
-    report: Any
-    if isinstance(constraint, Composition):
-        with progress_bars() as progress:
-            report = analyze_composition(constraint, vocabulary, progress)
-    else:
-        report = analyze_schema(constraint, vocabulary)
+    with progress_bars() as progress:
+        report = analyze_constraint(constraint, vocabulary, progress)
     if write_json(json_file, report.to_dict()):
         _show(report, json_file)
 

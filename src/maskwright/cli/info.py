@@ -37,9 +37,7 @@ def info(
     from maskwright.analysis.schema.text_patterns import Regex
     from maskwright.maskstore.file.fileformat import save_store, store_info
     from maskwright.maskstore.vocabulary import load_vocabulary
-    from maskwright.report.composition_report import analyze_composition
-    from maskwright.report.schema_report import index_facts
-    from maskwright.report.store_facts import render_store_facts
+    from maskwright.report.constraint_report import analyze_constraint, index_facts, render_store_facts
 
     check_writable(json_file, inputs=(store, tokenizer))
     begin = time.process_time()
@@ -49,7 +47,7 @@ def info(
         given = options.read(store)
         if isinstance(given, Composition):
             with progress_bars() as progress:
-                report = analyze_composition(given, load_vocabulary(tokenizer), progress)
+                report = analyze_constraint(given, load_vocabulary(tokenizer), progress)
             show(report, json_file)
             return
         loaded = build_or_find(given, tokenizer, rules, refresh)

@@ -49,27 +49,17 @@ def lint_composition(
     if isinstance(source, Composition):
         return _report(source, given, file or source.name, wanted, {}, [])
     found, unused = read_used_parts(source)
-    findings = [
-        Finding(
-            "unused-part",
-            "error",
-            file or found.name,
-            line,
-            1,
-            f"no rule uses {name}, which stands for a part",
-            NO_STORE,
-            f"use {name} in a rule, or remove the line",
-            part=name,
-        )
-        for name, line in unused
-        if "unused-part" not in wanted
-    ]
+    where = file or found.name
+    findings = []
+    for name, line in unused if "unused-part" not in wanted else ():
+        message, remedy = f"no rule uses {name}, which stands for a part", f"use {name} in a rule, or remove the line"
+        findings.append(Finding("unused-part", "error", where, line, 1, message, NO_STORE, remedy, part=name))
     if found.kind == "grammar":
         report = lint_grammar(found, given, file=file, allow=wanted)
         return replace(report, findings=(*findings, *report.findings))
     text = grammar_text(source)
     places = {one[2]: text.count("\n", 0, one.start()) + 1 for one in DIRECTIVE.finditer(text)}
-    return _report(found, given, file or found.name, wanted, places, findings)
+    return _report(found, given, where, wanted, places, findings)
 
 
 def _report(
@@ -87,26 +77,28 @@ def _report(
     """
     host, names = composition.host, [part.name for part in composition.parts]
     if host.kind == "grammar":
-        at = [
-            replace(one, line=places.get(one.name, 0), column=1 if one.name in places else 0)
-            if one.name in names
-            else one
-            for one in host.terminals
-        ]
-        report = lint_grammar(
-            replace(host, terminals=tuple(at)), _with_bytes_of_marks(vocabulary), file=file, allow=allow
-        )
+        terminals = list(host.terminals)
+        for number, one in enumerate(terminals):
+            if one.name in names:
+                terminals[number] = replace(one, line=places.get(one.name, 0), column=int(one.name in places))
+        host = replace(host, terminals=tuple(terminals))
+        report = lint_grammar(host, _with_bytes_of_marks(vocabulary), file=file, allow=allow)
     else:
         report = lint_schema(host, None, file=file, allow=allow)
     named = _namer(composition.parts)
     findings = [*before, *(_renamed(one, named) for one in report.findings)]
     skipped, n_allowed = list(map(named, report.skipped)), report.n_allowed
     for part in composition.parts:
-        of_part = _of_part(part, vocabulary, allow)
+        inner: Any = part.inner
+        given = vocabulary
+        if isinstance(inner, InJsonString):
+            # any token may spell a character by an escape: its own bytes need no token
+            inner, given = inner.inner, None
+        lint = _LINTS.get(getattr(inner, "kind", ""))
+        of_part = None if lint is None else lint(inner, given, allow=allow)
         if of_part is not None:
-            findings += [
-                replace(one, part=f"{part.name}/{one.part}" if one.part else part.name) for one in of_part.findings
-            ]
+            names_of = ((found, f"{part.name}/{found.part}" if found.part else part.name) for found in of_part.findings)
+            findings += [replace(found, part=name) for found, name in names_of]
             skipped += [f"part {part.name}: {why}" for why in of_part.skipped]
             n_allowed += of_part.n_allowed
     return replace(
@@ -119,21 +111,12 @@ def _report(
     )
 
 
-def _of_part(part: Part, vocabulary: Vocabulary | None, allow: frozenset[str]) -> Report | None:
-    """The findings of a part alone; None for a pattern or a token, which have none."""
-    inner: Any = part.inner.inner if isinstance(part.inner, InJsonString) else part.inner
-    # inside a string, any token may spell a character by an escape: its own bytes need no token
-    given = None if isinstance(part.inner, InJsonString) else vocabulary
-    lint = _LINTS.get(getattr(inner, "kind", ""))
-    return None if lint is None else lint(inner, given, allow=allow)
-
-
 _LINTS: dict[str, Callable[..., Report]] = {
     "composition": lambda inner, given, allow: _report(inner, given, inner.name, allow, {}, []),
     "grammar": lint_grammar,
     "schema": lint_schema,
 }
-"""By the kind of what is inside, what finds what is wrong with it."""
+"""By the kind of a part, what finds what is wrong with it; a pattern or a token has no findings."""
 
 
 def _with_bytes_of_marks(vocabulary: Vocabulary | None) -> Vocabulary | None:
@@ -155,10 +138,6 @@ def _namer(parts: tuple[Part, ...]) -> Callable[[str], str]:
 
 
 def _renamed(finding: Finding, named: Callable[[str], str]) -> Finding:
-    words: dict[str, Any] = {
-        word: named(getattr(finding, word)) for word in ("message", "decoding", "remedy", "example")
-    }
-    return replace(finding, **words)
-
-
-__all__ = ["lint_composition"]
+    words = ("message", "decoding", "remedy", "example")
+    renamed: dict[str, Any] = {word: named(getattr(finding, word)) for word in words}
+    return replace(finding, **renamed)

@@ -16,13 +16,14 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.lr.conflicts import Conflict, conflicts
 from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.decoding.reference.parser import Parser
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, Place, Severity, listed, plural, shown
+from maskwright.lint.finding import Finding, Place, Severity, listed, plural
 from maskwright.lint.remedies import one_action, one_lexing
 from maskwright.lint.texts import Tree, TreeStack, reduced, states_of
 
@@ -61,7 +62,7 @@ def conflict_findings(facts: Facts) -> Iterator[Finding]:
         items = tuple(a.items for a in conflict.actions if a.kind == "reduce")
         groups.setdefault((conflict.kind, items), []).append(conflict)
     search = _Search(facts)
-    n_searched = MAX_GROUPS if facts.has_lexer else 0
+    n_searched = MAX_GROUPS if _has_lexer(facts) else 0
     for number, members in enumerate(groups.values()):
         yield _finding(facts, search if number < n_searched else None, members)
 
@@ -80,17 +81,15 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     read = " ".join(map(facts.name, [*example, *found.columns[1:]] if example else found.columns))
     do = "stand" if found.states else "may stand"
     is_refused = grammar.conflicts == "all"
-    yield facts.finding(
-        "mode-conflict",
-        "error" if is_refused else "info",
-        (0, 0) if conflict is None else _place_of(facts, conflict),
-        f"after {read}, parses of one text {do} where different terminals compete",
-        "one lexer cannot serve both: the grammar has no store"
-        if is_refused
-        else "one lexer cannot serve both, so conflicts are decided as Lark decides them: the parser shifts rather than reduces",
-        facts.remedy("left-factor the rules so that one parse is left there", one_lexing(grammar), one_action(grammar)),
-        "" if conflict is None else _leading_text(facts, conflict),
-    )
+    message = f"after {read}, parses of one text {do} where different terminals compete"
+    decoding = "one lexer cannot serve both, so conflicts are decided as Lark decides them: the parser shifts rather than reduces"
+    if is_refused:
+        decoding = "one lexer cannot serve both: the grammar has no store"
+    remedy = "left-factor the rules so that one parse is left there"
+    remedy = facts.remedy(remedy, one_lexing(grammar), one_action(grammar))
+    place = (0, 0) if conflict is None else _place_of(facts, conflict)
+    text = None if conflict is None else _leading_text(facts, conflict)
+    yield facts.finding("mode-conflict", "error" if is_refused else "info", place, message, decoding, remedy, text)
 
 
 def _place_of(facts: Facts, conflict: Conflict) -> Place:
@@ -117,33 +116,21 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
     if search is not None and ambiguity is not None:
         is_taken = follows_all or search.is_taken(ambiguity.first.terminals())
         return _ambiguity(facts, ambiguity, place, what, is_taken, is_free)
+    decoding, remedy = f"{SHIFTS}: texts that need another action are refused", "left-factor the rules"
+    severity: Severity = "info"
     if is_free:
-        return facts.finding("conflict", "info", place, what, FREE, "none for masks", lead)
-    if follows_all:
-        return facts.finding(
-            "conflict",
-            "info",
-            place,
-            what,
-            "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
-            "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
-            lead,
+        decoding, remedy = FREE, "none for masks"
+    elif follows_all:
+        decoding = (
+            "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more"
         )
-    refused = None if search is None else search.refused(first, stacks)
-    return facts.finding(
-        "conflict",
-        "warning",
-        place,
-        what,
-        f"{SHIFTS}: "
-        + (
-            "the text below is refused though the rules allow it"
-            if refused
-            else "texts that need another action are refused"
-        ),
-        "left-factor the rules" + _or_all(facts),
-        lead if refused is None else refused,
-    )
+        remedy = "left-factor the rules, or give the parser more to tell them apart by before it has to decide"
+    else:
+        severity, remedy = "warning", remedy + _or_all(facts)
+        refused = None if search is None else search.refused(first, stacks)
+        if refused is not None:
+            lead, decoding = refused, f"{SHIFTS}: the text below is refused though the rules allow it"
+    return facts.finding("conflict", severity, place, what, decoding, remedy, lead)
 
 
 def _ambiguity(facts: Facts, ambiguity: Ambiguity, place: Place, what: str, is_taken: bool, is_free: bool) -> Finding:
@@ -152,22 +139,20 @@ def _ambiguity(facts: Facts, ambiguity: Ambiguity, place: Place, what: str, is_t
     is_taken : whether the parser takes the text, perhaps in one of the two ways only.
     is_free : whether following all actions costs nothing.
     """
-    text = _text_of(facts, ambiguity.first)
-    one, two = _apart(ambiguity)
-    if text is None:
-        what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
-    readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
+    terminals = tuple(ambiguity.first.terminals())
+    text = facts.writer.text(terminals)
+    example = text if text is not None and facts.reader.read(text).accepted else None
+    if example is None:
+        what += f"\nsentence: {' '.join(map(facts.name, terminals))}"
+    one, two = (bracketed(facts, tree) for tree in _apart(ambiguity))
     severity: Severity = "warning"
-    decoding, remedy = (
-        f"{SHIFTS}: one reading is left, and the text is allowed",
-        "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
-        "// lint: allow ambiguity",
-    )
+    decoding = f"{SHIFTS}: one reading is left, and the text is allowed"
+    remedy = "write the rules so that one reading is left"
+    meant = " (a rule for each level of precedence), or say that this is meant: // lint: allow ambiguity"
     if not is_taken:
-        decoding = f"{SHIFTS}: that leaves neither, and the text is refused"
-        remedy = "write the rules so that one reading is left" + _or_all(facts)
+        decoding, meant = f"{SHIFTS}: that leaves neither, and the text is refused", _or_all(facts)
     elif is_free:
-        severity, decoding = "info", FREE
+        severity, decoding, meant = "info", FREE, ""
         remedy = "none for masks; for a parser that makes trees give each level of precedence a rule"
     elif facts.grammar.conflicts == "all":
         decoding = (
@@ -176,7 +161,8 @@ def _ambiguity(facts: Facts, ambiguity: Ambiguity, place: Place, what: str, is_t
         )
     elif facts.grammar.lexing != "nfa":
         severity = "info"
-    return facts.finding("ambiguity", severity, place, what + readings, decoding, remedy, text or "")
+    what += f"\nreading 1: {one}\nreading 2: {two}"
+    return facts.finding("ambiguity", severity, place, what, decoding, remedy + meant, example)
 
 
 def _or_all(facts: Facts) -> str:
@@ -184,17 +170,18 @@ def _or_all(facts: Facts) -> str:
     return ", or load the grammar with conflicts='all' (--conflicts all)" if facts.can_follow_all else ""
 
 
-def _leading_text(facts: Facts, conflict: Conflict) -> str:
-    """A text that leads to a conflict, or ""."""
+def _leading_text(facts: Facts, conflict: Conflict) -> bytes | None:
+    """A text that leads to a conflict, if there is one."""
     # Without a lexer only the terminals' names can be shown.
-    text = facts.text(conflict.example) if conflict.example is not None and facts.has_lexer else None
-    return "" if text is None else shown(text)
+    return facts.text(conflict.example) if conflict.example is not None and _has_lexer(facts) else None
 
 
-def _text_of(facts: Facts, tree: Tree) -> str | None:
-    """A sentence as a text; None if the text is not accepted."""
-    text = facts.writer.text(tuple(tree.terminals()))
-    return None if text is None or not facts.reader.read(text).accepted else shown(text)
+def _has_lexer(facts: Facts) -> bool:
+    """Whether texts can be written and read."""
+    try:
+        return facts.lexer is not None
+    except MaskwrightError:
+        return False
 
 
 def _apart(ambiguity: Ambiguity) -> tuple[Tree, Tree]:
@@ -215,28 +202,24 @@ def bracketed(facts: Facts, tree: Tree) -> str:
 
     A chain of rules with one part each is written as ``a>..>z[...]``. Empty parts are left out.
     """
-    rules, lexemes = facts.parsed, facts.writer.lexemes
-
-    def leaf(terminal: int) -> str:
-        lexeme = lexemes.get(terminal)
-        text = "" if lexeme is None else lexeme.decode("utf-8", "backslashreplace")
-        return text if text.isprintable() and text.strip() else facts.name(terminal)
-
-    def chain(names: list[str]) -> str:
-        return ">".join(names if len(names) <= 3 else [names[0], "..", names[-1]])
+    lexemes = facts.writer.lexemes
 
     def write(at: Tree, depth: int = 0) -> str:
         if depth == MOST_NESTED:
             return ".."
         names = []
         while at.children is not None:
-            names.append(rule_name(rules.symbol_name(at.symbol)))
+            names.append(rule_name(facts.parsed.symbol_name(at.symbol)))
             inner = [child for child in at.children if child.children != ()]
             if len(inner) != 1:
-                parts = [part for part in (write(each, depth + 1) for each in inner) if part]
-                return f"{chain(names)}[{' '.join(parts)}]"
+                shown = " ".join(filter(None, (write(each, depth + 1) for each in inner)))
+                break
             at = inner[0]
-        return f"{chain(names)}[{leaf(at.symbol)}]" if names else leaf(at.symbol)
+        else:
+            text = lexemes.get(at.symbol, b"").decode("utf-8", "backslashreplace")
+            shown = text if text.isprintable() and text.strip() else facts.name(at.symbol)
+        chain = ">".join(names if len(names) <= 3 else [names[0], "..", names[-1]])
+        return f"{chain}[{shown}]" if names else shown
 
     text = on_own_stack(write)(tree)
     return text if len(text) <= 400 else text[:200] + " ... " + text[-190:]
@@ -355,7 +338,7 @@ class _Search:
         parser = Parser(self.facts.tables, self.facts.grammar.name, is_cut=True)
         return bool(parser.shift_all((parser.start,), (*terminals, parser.end_column)))
 
-    def refused(self, conflict: Conflict, stacks: list[TreeStack]) -> str | None:
+    def refused(self, conflict: Conflict, stacks: list[TreeStack]) -> bytes | None:
         """A text that the parser refuses, though an action that it does not take derives it."""
         found: list[bytes] = []
         for stack in stacks[:3]:
@@ -364,4 +347,4 @@ class _Search:
                 text = None if tree is None else self.facts.writer.text(tuple(tree.terminals()))
                 if text is not None and not self.facts.reader.read(text).accepted:
                     found.append(text)
-        return shown(min(found, key=lambda text: (len(text), text))) if found else None
+        return min(found, key=lambda text: (len(text), text), default=None)

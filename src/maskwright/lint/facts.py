@@ -10,7 +10,6 @@ from functools import wraps
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
 from maskwright.analysis.fronts.neighbours import neighbours
@@ -18,7 +17,6 @@ from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Terminal
 from maskwright.analysis.grammar.lark_files import position_of, rule_name
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminal_nfa import UNION_STATE_LIMIT
@@ -29,12 +27,12 @@ from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.automaton import Automaton, build_automaton
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
-from maskwright.analysis.lr.lookaheads import Lookaheads, has_conflicts, lookaheads
+from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
 from maskwright.analysis.lr.merging import merge
 from maskwright.analysis.lr.splits import is_lexed_by_endless_rules
 from maskwright.analysis.lr.tables import tables_of
 from maskwright.analysis.regex.dfa import Dfa, difference
-from maskwright.lint.finding import Finding, Place, Severity
+from maskwright.lint.finding import Finding, Place, Severity, shown
 from maskwright.lint.lexer import Lexer
 from maskwright.lint.remedies import Remedy, Trials
 from maskwright.lint.texts import Reader, Writer
@@ -113,46 +111,32 @@ class Facts:
                 code = "too-large" if isinstance(error, LimitError) else _fault(terminal)
                 self.faulty[number] = code, str(error)
 
-    @remembered
-    def reduced(self) -> Grammar:
-        """The grammar without rules and symbols that no text uses."""
-        return reduce(self.grammar)
+    reduced = remembered(lambda facts: reduce(facts.grammar))
+    """The grammar without rules and symbols that no text uses."""
 
-    @remembered
-    def parsed(self) -> Grammar:
-        """The rules that the parser has.
+    parsed = remembered(
+        lambda facts: without_endless(facts.reduced) if facts.grammar.conflicts == "all" else facts.reduced
+    )
+    """The rules that the parser has: with conflicts "all", those without endless derivations."""
 
-        These are the reduced rules. With conflicts "all" they are rewritten without endless
-        derivations.
-        """
-        return without_endless(self.reduced) if self.grammar.conflicts == "all" else self.reduced
+    automaton = remembered(lambda facts: build_automaton(facts.parsed))
+    """The LR(0) automaton of the parsed rules."""
 
-    @remembered
-    def automaton(self) -> Automaton:
-        """The LR(0) automaton of the parsed rules."""
-        return build_automaton(self.parsed)
+    tables = remembered(lambda facts: facts._tables_of(facts.automaton, facts.grammar.conflicts))
+    """The LALR(1) tables that decoding uses. States have the numbers of `automaton`."""
 
-    @remembered
-    def lookaheads(self) -> Lookaheads:
-        """The LALR(1) lookaheads of the automaton."""
-        return lookaheads(self.automaton)
+    all_tables = remembered(lambda facts: facts._tables_of(facts.automaton, "all"))
+    """The tables with all actions of every cell."""
 
-    @remembered
-    def tables(self) -> LrTables:
-        """The LALR(1) tables that decoding uses. States have the numbers of `automaton`."""
-        return self._tables_of(self.automaton, self.grammar.conflicts)
-
-    @remembered
-    def all_tables(self) -> LrTables:
-        """The tables with all actions of every cell."""
-        return self._tables_of(self.automaton, "all")
-
-    @remembered
-    def larks_tables(self) -> LrTables:
-        """The tables of the author's rules in Lark's parser, which shifts rather than reduces."""
-        return self._tables_of(
-            self.automaton if self.parsed is self.reduced else build_automaton(self.reduced), "shift"
+    larks_tables = remembered(
+        lambda facts: facts._tables_of(
+            facts.automaton if facts.parsed is facts.reduced else build_automaton(facts.reduced), "shift"
         )
+    )
+    """The tables of the author's rules in Lark's parser, which shifts rather than reduces."""
+
+    lookaheads = remembered(lambda facts: lookaheads(facts.automaton))
+    """The LALR(1) lookaheads of the automaton."""
 
     def _tables_of(self, automaton: Automaton, conflicts: Conflicts) -> LrTables:
         """The LALR(1) tables of an automaton.
@@ -170,10 +154,8 @@ class Facts:
             )
         return tables_of(automaton, sets, conflicts)
 
-    @remembered
-    def _followed(self) -> LrTables:
-        """The tables of all actions that a decoder follows, without superfluous ones."""
-        return prune(self.automaton, self.all_tables)
+    _followed = remembered(lambda facts: prune(facts.automaton, facts.all_tables))
+    """The tables of all actions that a decoder follows, without superfluous ones."""
 
     def is_followed(self, state: int, terminal: int) -> bool:
         """Whether a decoder follows several actions in a cell. If not, one action does for all.
@@ -199,41 +181,31 @@ class Facts:
         found = disagreement(tables, self.modes.of_state[tables.origin]) if tables.n_conflicts else None
         return None if found is None else replace(found, state=int(tables.origin[found.state]))
 
-    @remembered
-    def can_follow_all(self) -> bool:
-        """Whether lexing allows a store that follows all actions of conflicts."""
-        return self.split is None and not is_lexed_by_endless_rules(self.grammar)
+    can_follow_all = remembered(lambda facts: facts.split is None and not is_lexed_by_endless_rules(facts.grammar))
+    """Whether lexing allows a store that follows all actions of conflicts."""
 
-    @remembered
-    def acceptable(self) -> npt.NDArray[np.bool_]:
-        """(n_states, n_terminals + 1) bool: for each parser state the columns with an action.
+    acceptable = remembered(lambda facts: np.asarray(facts.tables.action != 0))
+    """(n_states, n_terminals + 1) bool: for each parser state the columns with an action.
 
-        The last column is the end of the text.
-        """
-        return np.asarray(self.tables.action != 0)
+    The last column is the end of the text.
+    """
 
-    @remembered
-    def can_follow(self) -> Callable[[int, int], bool]:
-        """Whether one terminal may follow another; over-approximated (`encoding.can_follow`)."""
-        return can_follow(self.tables)
+    can_follow = remembered(lambda facts: can_follow(facts.tables))
+    """Whether one terminal may follow another; over-approximated (`encoding.can_follow`)."""
 
-    @remembered
-    def transducer(self) -> Transducer:
-        """The transducer that decoding uses.
+    transducer = remembered(lambda facts: build_transducer(facts.grammar, facts.can_follow, facts.modes))
+    """The transducer that decoding uses.
 
-        Raises: LimitError and GrammarError as `build_transducer`.
-        """
-        return build_transducer(self.grammar, self.can_follow, self.modes)
+    Raises: LimitError and GrammarError as `build_transducer`.
+    """
 
     @property
     def reading_lexing(self) -> Literal["longest", "contextual"]:
         """The lexing in which lint reads texts: the grammar's own; "longest" for "nfa"."""
         return "contextual" if self.grammar.lexing == "contextual" else "longest"
 
-    @remembered
-    def modes(self) -> Modes:
-        """The terminals that compete in each mode, under `reading_lexing`."""
-        return self.modes_of(self.reading_lexing)
+    modes = remembered(lambda facts: facts.modes_of(facts.reading_lexing))
+    """The terminals that compete in each mode, under `reading_lexing`."""
 
     def modes_of(self, lexing: Literal["longest", "contextual"]) -> Modes:
         """The modes under a given lexing."""
@@ -241,26 +213,20 @@ class Facts:
         grammar = replace(self.grammar, lexing=lexing)
         return lexing_modes(grammar, self.acceptable, tables.terminal_column, tables.accessing)
 
-    @remembered
-    def lexemes(self) -> list[Dfa | None]:
-        """For each terminal the automaton of its lexemes.
-
-        This is the terminal's automaton. For the layout's newline it keeps only texts with a line
-        feed (`with_line_feed`).
-        """
-        return [with_line_feed(dfa) if t == self.grammar.newline else dfa for t, dfa in enumerate(self.automata)]
+    lexemes = remembered(
+        lambda facts: [
+            with_line_feed(dfa) if t == facts.grammar.newline else dfa for t, dfa in enumerate(facts.automata)
+        ]
+    )
+    """For each terminal the automaton of its lexemes; the layout's newline has a line feed."""
 
     @remembered
     def no_newline(self) -> bytes | None:
-        """A shortest text that the layout's newline matches although it has no line feed.
-
-        Such a text is no newline. None if there is no such text.
-        """
-        newline = self.grammar.newline
-        matched = self.automata[newline] if newline >= 0 else None
+        """A shortest text that the layout's newline matches without a line feed, if any."""
+        matched = self.automata[self.grammar.newline] if self.grammar.newline >= 0 else None
         if matched is None:
             return None
-        lexemes = self.lexemes[newline]
+        lexemes = self.lexemes[self.grammar.newline]
         others = matched if lexemes is None else difference(matched, lexemes)
         return None if others.is_empty else others.shortest()
 
@@ -276,15 +242,6 @@ class Facts:
             raise GrammarError(f"there is no lexer while some terminals cannot be compiled ({names})")
         return Lexer(self.lexemes, self.known_lexemes(self.modes))
 
-    @property
-    def has_lexer(self) -> bool:
-        """Whether there is a lexer, so that texts can be written and read."""
-        try:
-            _ = self.lexer
-        except MaskwrightError:
-            return False
-        return True
-
     def known_lexemes(self, modes: Modes) -> Lexemes:
         """What is known of lexemes in some modes.
 
@@ -292,35 +249,22 @@ class Facts:
         """
         return Lexemes(self.grammar, self.can_follow, modes, UNION_STATE_LIMIT, self.lexemes)
 
-    @remembered
-    def reader(self) -> Reader:
-        """Reads texts as decoding does."""
-        return Reader(self.lexer, self.modes, self.tables)
+    reader = remembered(lambda facts: Reader(facts.lexer, facts.modes, facts.tables))
+    """Reads texts as decoding does."""
 
-    @remembered
-    def writer(self) -> Writer:
-        """Writes texts of terminal sequences."""
-        return Writer(self.automaton, self.lexer)
+    writer = remembered(lambda facts: Writer(facts.automaton, facts.lexer))
+    """Writes texts of terminal sequences."""
 
-    @remembered
-    def used(self) -> frozenset[int]:
-        """The terminals in rules that a text can use."""
-        n = self.grammar.n_terminals
-        return frozenset(symbol for rule in self.reduced.rules for symbol in rule.rhs if symbol < n)
+    used = remembered(
+        lambda facts: frozenset(s for rule in facts.reduced.rules for s in rule.rhs if s < facts.reduced.n_terminals)
+    )
+    """The terminals in rules that a text can use."""
 
-    @remembered
-    def follows(self) -> list[int]:
-        """For each terminal, as bits, the terminals that stand directly after it in some sentence.
-
-        This is exact because the rules are reduced.
-        """
-        return neighbours(self.reduced)
+    follows = remembered(lambda facts: neighbours(facts.reduced))
+    """For each terminal, as bits, the terminals that stand directly after it in some sentence."""
 
     def text(self, terminals: Sequence[int]) -> bytes | None:
-        """The beginning of a text with these terminals.
-
-        Returns None if it cannot be written, or if what was written is not read in full.
-        """
+        """The beginning of a text with these terminals; None if it is not read as such."""
         text = self.writer.text(terminals)
         return text if text is not None and self.reader.read(text).reached == len(text) else None
 
@@ -344,14 +288,16 @@ class Facts:
         self,
         code: str,
         severity: Severity,
-        place: Place,
+        at: Place | int,
         message: str,
         decoding: str,
         remedy: str,
-        example: str = "",
+        example: bytes | None = None,
     ) -> Finding:
-        """A `Finding` in this grammar's file."""
-        return Finding(code, severity, self.file, *place, message, decoding, remedy, example)
+        """A `Finding` in this grammar's file. at : its place, or a terminal; -1 for none."""
+        line, column = self.at_terminal(at) if isinstance(at, int) else at
+        text = "" if example is None else shown(example)
+        return Finding(code, severity, self.file, line, column, message, decoding, remedy, text)
 
     def remedy(self, otherwise: str, *remedies: Remedy) -> str:
         """The remedies that help when tried, then `otherwise`, which the author may do instead."""
@@ -359,18 +305,17 @@ class Facts:
         return "; or ".join([*helpful, otherwise])
 
     def at_terminal(self, number: int) -> Place:
-        """Where the text defines, imports or first uses a terminal; else (0, 0)."""
-        return self.grammar.terminals[number].line, self.grammar.terminals[number].column
+        """Where the text defines, imports or first uses a terminal; else (0, 0), also for -1."""
+        return (self.grammar.terminals[number].line, self.grammar.terminals[number].column) if number >= 0 else (0, 0)
 
     def at_rule(self, name: str) -> Place:
         """Where the text defines, imports or first uses a rule; else (0, 0).
 
-        name : the rule's, or a nonterminal's that was made of it.
+        name : the rule's, or a nonterminal's that was made of it; module__name if it is imported.
         """
-        rule = rule_name(name)
-        found = position_of(self.grammar.text, rule)
-        # An imported rule is called module__name.
-        return found if found != (0, 0) else position_of(self.grammar.text, rule.rpartition("__")[2])
+        rule, text = rule_name(name), self.grammar.text
+        found = position_of(text, rule)
+        return found if found != (0, 0) else position_of(text, rule.rpartition("__")[2])
 
 
 def _fault(terminal: Terminal) -> str:

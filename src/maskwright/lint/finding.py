@@ -148,11 +148,10 @@ class Finding:
         return ":".join([self.file, *(str(each) for each in (self.line, self.column) if each)]) + of_part
 
     def __str__(self) -> str:
-        lines = [f"{self.place}: {self.severity} {self.code}: {_indented(self.message)}"]
-        if self.example:
-            lines.append(f"    text: {_indented(self.example)}")
-        lines += [f"    when decoding: {_indented(self.decoding)}", f"    remedy: {_indented(self.remedy)}"]
-        return "\n".join(lines)
+        lines = [f"{self.place}: {self.severity} {self.code}: {self.message}"]
+        lines += [f"text: {self.example}"] if self.example else []
+        lines += [f"when decoding: {self.decoding}", f"remedy: {self.remedy}"]
+        return "\n    ".join(line.replace("\n", "\n        ") for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +192,11 @@ class Report:
 
         `version` changes when a member is renamed or dropped, not when one is added.
         """
-        return {
-            "version": 1,
-            "grammar": self.grammar,
-            "lexing": self.lexing,
-            "conflicts": self.conflicts,
-            "tokenizer": self.tokenizer,
-            "passed": self.passed,
-            "counts": self.counts,
-            "allowed": self.n_allowed,
-            "skipped": list(self.skipped),
-            "findings": [asdict(finding) for finding in self.findings],
+        said = {
+            name: getattr(self, name) for name in ("grammar", "lexing", "conflicts", "tokenizer", "passed", "counts")
         }
+        findings = [asdict(finding) for finding in self.findings]
+        return {"version": 1, **said, "allowed": self.n_allowed, "skipped": list(self.skipped), "findings": findings}
 
     def __str__(self) -> str:
         parts = [str(finding) for finding in self.findings]
@@ -239,7 +231,3 @@ def shown(data: bytes | str, most: int = 120) -> str:
     if len(text) > most:
         text = f"{text[: most // 2]}...{text[-most // 2 :]}"
     return repr(text)
-
-
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n        ")

@@ -26,13 +26,13 @@ from lark.lexer import (
 )
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar.grammar import Grammar, Layout
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.automaton import bits
 from maskwright.decoding.reference.lexer import Lexer
-from maskwright.decoding.reference.parser import Parser, Stack, Stacks
+from maskwright.decoding.reference.parser import Parser, Stacks
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, shown
-from maskwright.lint.texts import Reader, Reading, Tree, TreeStack, Writer
+from maskwright.lint.finding import Finding
+from maskwright.lint.texts import Reader, Reading, Tree, TreeStack
 
 MAX_CANDIDATES = 400
 """Texts that are read with every lexing.
@@ -73,10 +73,6 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
     readers["Lark's basic lexer"] = _Larks(facts, is_contextual=False)
     best: dict[str, tuple[bytes, Reading, Reading]] = {}
     for text in candidates(facts):  # the shortest first
-        try:
-            text.decode("utf-8")
-        except UnicodeDecodeError:
-            continue
         mine = facts.reader.read(text)
         for name, reader in readers.items():
             theirs = None if name in best else reader.read(text)
@@ -86,24 +82,18 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
                 best[name] = text, mine, theirs
     for name in filter(best.__contains__, readers):
         text, mine, theirs = best[name]
-        is_larks = name.startswith("Lark")
+        code, decoding = "lexing-differs", f"masks follow {own} lexing"
         remedy = f"choose by --lexing {other}; or make the terminals differ, so that all agree"
-        if is_larks and mine.is_unfinished:
-            remedy = "let texts end in bytes that continue no lexeme, such as a line feed, or make the terminals differ, so that all agree"
-        elif is_larks:
+        if name.startswith("Lark"):
+            code, decoding = "lark-differs", f"{decoding}, so they do not always agree with a parser made by Lark"
             remedy = (
                 "declare keywords that may be names as soft (--soft), or make the terminals differ, so that all agree"
             )
-        yield facts.finding(
-            "lark-differs" if is_larks else "lexing-differs",
-            "info",
-            (0, 0),
-            f"{own} lexing {_says(facts, mine)}, {name} {_says(facts, theirs)}",
-            f"masks follow {own} lexing"
-            + (", so they do not always agree with a parser made by Lark" if is_larks else ""),
-            remedy,
-            shown(text),
-        )
+            if mine.is_unfinished:
+                remedy = "let texts end in bytes that continue no lexeme, such as a line feed, or make the terminals differ, "
+                remedy += "so that all agree"
+        message = f"{own} lexing {_says(facts, mine)}, {name} {_says(facts, theirs)}"
+        yield facts.finding(code, "info", (0, 0), message, decoding, remedy, text)
 
 
 def _spelled(facts: Facts, reading: Reading) -> tuple[int, ...]:
@@ -126,27 +116,25 @@ def candidates(facts: Facts) -> list[bytes]:
     """Texts about which lexings may disagree, the shortest first, at most MAX_CANDIDATES."""
     writer, lexer, acceptable = facts.writer, facts.lexer, facts.acceptable
     paths = writer.paths().items()
-    found: dict[bytes | None, None] = {}
+    found: set[bytes | None] = set()
     # Write each contested terminal at the nearest parser state that takes it and a rival, and at
     # the nearest that takes it and no rival.
     for terminal, variants in _contested(facts).items():
         for lexeme, rivals in variants:
-            for with_rival in (False, True):
-                for state, symbols in paths:
-                    if acceptable[state, terminal] and any(acceptable[state, r] for r in rivals) == with_rival:
-                        found[_text(facts, symbols, terminal, lexeme)] = None
-                        break
+            here = [(state, symbols) for state, symbols in paths if acceptable[state, terminal]]
+            nearest = {any(acceptable[state, r] for r in rivals): symbols for state, symbols in reversed(here)}
+            found |= {_text(facts, symbols, terminal, lexeme) for symbols in nearest.values()}
     pairs = (
-        (state, symbols, y)
+        (symbols, symbols[-1], y)
         for state, symbols in paths
         if symbols and symbols[-1] in writer.lexemes
         for y in bits(facts.follows[symbols[-1]])
+        if y in writer.lexemes and acceptable[state, y]
     )
     done: set[tuple[int, int]] = set()
     n_made = 0
-    for state, symbols, y in pairs:
-        x = symbols[-1]
-        if (x, y) in done or y not in writer.lexemes or not acceptable[state, y]:
+    for symbols, x, y in pairs:
+        if (x, y) in done:
             continue
         if n_made >= MAX_MADE or len(done) >= MAX_PAIRS:
             facts.notes.append("lexings are compared on some neighbours only: there are too many of them to try all")
@@ -155,14 +143,14 @@ def candidates(facts: Facts) -> list[bytes]:
         own, other = writer.lexemes[x], writer.lexemes[y]
         if lexer.after(x, own, other) != (x, len(own)):
             n_made += 1
-            found[_text(facts, symbols, y, other, is_glued=True)] = None
+            found.add(_text(facts, symbols, y, other, is_glued=True))
     if facts.no_newline is not None:
         newline = facts.grammar.newline
         first = next((symbols for state, symbols in paths if acceptable[state, newline]), None)
         if first is not None:
-            found[_text(facts, first, newline, facts.no_newline)] = None
+            found.add(_text(facts, first, newline, facts.no_newline))
     ordered = sorted((text for text in found if text is not None), key=lambda text: (len(text), text))
-    return ordered[:MAX_CANDIDATES]
+    return [text for text in ordered[:MAX_CANDIDATES] if text.decode("utf-8", "ignore").encode() == text]
 
 
 def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
@@ -195,15 +183,16 @@ def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
     }
 
 
-def _lark_order(grammar: Grammar) -> dict[int, int]:
-    """Terminal -> its rank in the order in which Lark's lexers try them."""
+def _lark_order(grammar: Grammar) -> list[int]:
+    """For each terminal its rank in the order in which Lark's lexers try them."""
     definitions = {d.name: d for d in _definitions(grammar)}
 
     def key(number: int) -> tuple[int, int, int, str]:
         d = definitions.get(grammar.terminals[number].name)
         return (0, 0, 0, "") if d is None else (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name)
 
-    return {number: rank for rank, number in enumerate(sorted(range(grammar.n_terminals), key=key))}
+    order = sorted(range(grammar.n_terminals), key=key)
+    return [order.index(number) for number in range(grammar.n_terminals)]
 
 
 def _text(facts: Facts, symbols: tuple[int, ...], terminal: int, lexeme: bytes, is_glued: bool = False) -> bytes | None:
@@ -220,21 +209,18 @@ def _text(facts: Facts, symbols: tuple[int, ...], terminal: int, lexeme: bytes, 
         head = writer.text((*before, terminal), {len(before): lexeme})
         head = None if head is None else head[: len(head) - len(lexeme)]
     stacks = facts.reader.stacks_after((*before, terminal))
-    ending = _completion(writer, stacks[0]) if stacks and head is not None else None
-    own = writer.lexemes.get(terminal, lexeme)
-    whole = None if ending is None else writer.text((terminal, *ending), {0: own})
-    if head is None or whole is None:
+    if head is None or not stacks:
         return None
-    return head + lexeme + (whole[len(own) :] if whole.startswith(own) else b"")
-
-
-def _completion(writer: Writer, stack: Stack) -> tuple[int, ...] | None:
-    """Terminals that complete a text from a stack of states; None if none are found."""
     built: TreeStack = (0, None, None)
-    for state in stack.states()[1:]:
+    for state in stacks[0].states()[1:]:
         built = (state, Tree(-1), built)  # What has been read is not written again.
     tree = writer.completion(built)
-    return None if tree is None else tuple(t for t in tree.terminals() if t >= 0)
+    own = writer.lexemes.get(terminal, lexeme)
+    ending = () if tree is None else (t for t in tree.terminals() if t >= 0)
+    whole = None if tree is None else writer.text((terminal, *ending), {0: own})
+    if whole is None:
+        return None
+    return head + lexeme + (whole[len(own) :] if whole.startswith(own) else b"")
 
 
 def _definitions(grammar: Grammar) -> list[TerminalDef]:
@@ -257,23 +243,28 @@ class _Larks:
 
     def __init__(self, facts: Facts, is_contextual: bool) -> None:
         grammar = self.grammar = facts.grammar
-        tables = facts.larks_tables
+        tables, layout = facts.larks_tables, grammar.layout
         self.parser = Parser(tables, grammar.name, MAX_REDUCTIONS, is_cut=True)
-        layout = grammar.layout
         names = [t.name for t in grammar.terminals]
-        ignored = [names[i] for i in sorted(grammar.ignored)]
-        conf = LexerConf(_definitions(grammar), re, ignored, skip_validation=True)
-        always = () if layout is None else (names[layout.newline],)
-        self.lexer: Any
+        conf = LexerConf(_definitions(grammar), re, [names[i] for i in sorted(grammar.ignored)], skip_validation=True)
+        self.lexer: Any = BasicLexer(conf)
         if is_contextual:
             rows = tables.action[:, : grammar.n_terminals]
             states: dict[int, Collection[str]] = {
                 state: {names[t] for t in row.nonzero()[0].tolist()} for state, row in enumerate(rows)
             }
-            self.lexer = ContextualLexer(conf, states, always)
-        else:
-            self.lexer = BasicLexer(conf)
-        self.postlex = None if layout is None else _indenter(grammar, layout)
+            self.lexer = ContextualLexer(conf, states, () if layout is None else (names[layout.newline],))
+        self.postlex: Any = None
+        if layout is not None:
+            members = {
+                "NL_type": names[layout.newline],
+                "OPEN_PAREN_types": [names[opening] for opening, _ in layout.brackets],
+                "CLOSE_PAREN_types": [names[closing] for _, closing in layout.brackets],
+                "INDENT_type": names[layout.indent],
+                "DEDENT_type": names[layout.dedent],
+                "tab_len": layout.tab_length,
+            }
+            self.postlex = type("Layout", (Indenter,), members)()
 
     def read(self, text: bytes) -> Reading | None:
         """Read a text. None where the parser would reduce for ever, as Lark's would."""
@@ -300,17 +291,3 @@ class _Larks:
             # that ends inside brackets.
             return Reading(False, 0, tuple(terminals))
         return Reading(bool(after.stacks), 0, tuple(terminals)) if after.stacks or after.refusing else None
-
-
-def _indenter(grammar: Grammar, layout: Layout) -> Any:
-    """Lark's `Indenter` for a layout."""
-    names = [terminal.name for terminal in grammar.terminals]
-    members = {
-        "NL_type": names[layout.newline],
-        "OPEN_PAREN_types": [names[opening] for opening, _ in layout.brackets],
-        "CLOSE_PAREN_types": [names[closing] for _, closing in layout.brackets],
-        "INDENT_type": names[layout.indent],
-        "DEDENT_type": names[layout.dedent],
-        "tab_len": layout.tab_length,
-    }
-    return type("Layout", (Indenter,), members)()

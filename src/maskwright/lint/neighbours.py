@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
@@ -14,9 +13,8 @@ from maskwright.lint.finding import Finding, Severity, listed, plural, shown
 from maskwright.lint.remedies import contextual, ignored_blanks
 
 
-@dataclass(frozen=True)
 class Sides:
-    """The neighbours that each terminal can have in a text.
+    """The neighbours of each terminal in texts, as far as the longest match decides.
 
     next_to : for each terminal, as bits, the terminals that can stand directly after it.
     apart : for each terminal, as bits, those that can stand after it with ignored text between.
@@ -24,36 +22,28 @@ class Sides:
         with more ignored text between.
     """
 
-    next_to: list[int]
-    apart: list[int]
-    after_ignored: dict[int, int]
+    def __init__(self, facts: Facts) -> None:
+        grammar, layout = facts.grammar, facts.grammar.layout
+        inserted = 0 if layout is None else 1 << layout.indent | 1 << layout.dedent
+        separators = sorted(grammar.ignored)
+        if layout is not None and layout.brackets:
+            separators.append(layout.newline)  # between brackets it is dropped like ignored text
+        everything = [t for t, dfa in enumerate(facts.automata) if dfa is not None]
+        written, between = (_union(1 << t for t in terminals) for terminals in (everything, separators))
+        wanted = [(x, facts.follows[x] & written | between) for x in everything] + [(i, written) for i in separators]
+        self.next_to = [found | inserted for found in facts.lexer.side_by_side(wanted)]
+        self.after_ignored = {i: self.after_some(separators, i) for i in separators}
+        self.apart = [_union(self.after_ignored[i] for i in separators if found >> i & 1) for found in self.next_to]
 
-
-def sides_of(facts: Facts) -> Sides:
-    """The neighbours of each terminal in texts, as far as the longest match decides."""
-    grammar, layout = facts.grammar, facts.grammar.layout
-    inserted = 0 if layout is None else 1 << layout.indent | 1 << layout.dedent
-    separators = sorted(grammar.ignored)
-    if layout is not None and layout.brackets:
-        separators.append(layout.newline)  # between brackets it is dropped like ignored text
-    everything = [t for t, dfa in enumerate(facts.automata) if dfa is not None]
-    written, between = (_union(1 << t for t in terminals) for terminals in (everything, separators))
-    wanted = [(x, facts.follows[x] & written | between) for x in everything] + [(i, written) for i in separators]
-    next_to = [found | inserted for found in facts.lexer.side_by_side(wanted)]
-    after_ignored = {i: _after_some(separators, next_to, i) for i in separators}
-    apart = [_union(after_ignored[i] for i in separators if found >> i & 1) for found in next_to]
-    return Sides(next_to, apart, after_ignored)
-
-
-def _after_some(separators: Iterable[int], next_to: list[int], i: int) -> int:
-    """As bits, what can stand after a separator, with more of them between."""
-    chain = reachable([i], lambda at: [j for j in separators if next_to[at] >> j & 1])
-    return _union(next_to[j] for j in chain)
+    def after_some(self, separators: Iterable[int], i: int) -> int:
+        """As bits, what can stand after a separator, with more of them between."""
+        chain = reachable([i], lambda at: [j for j in separators if self.next_to[at] >> j & 1])
+        return _union(self.next_to[j] for j in chain)
 
 
 def adjacent(facts: Facts) -> Iterator[Finding]:
     """Findings on terminals that the longest match joins, and on ignored ones that cannot go on."""
-    sides = sides_of(facts)
+    sides = Sides(facts)
     yield from never_adjacent(facts, sides)
     yield from stuck_after_ignored(facts, sides)
 
@@ -69,34 +59,25 @@ def never_adjacent(facts: Facts, sides: Sides) -> Iterator[Finding]:
         bad = [y for y in bits(facts.follows[x] & ~sides.next_to[x] & ~sides.apart[x]) if y in lexer.ends]
         if not bad:
             continue
-        names = [facts.name(y) for y in bad]
-        first, second = lexer.lexemes[x], lexer.lexemes[bad[0]]
-        winner, end = lexer.after(x, first, second) or (-1, 0)
-        both = first + second
-        reads = f"{shown(both)} begins with {facts.name(winner)} {shown(both[:end])}" if winner >= 0 else ""
-        follows = "follows" if len(bad) == 1 else "follow"
-        what = f"{listed(names)} {follows} {facts.name(x)} in the rules, but no text has them side by side"
+        both = lexer.lexemes[x] + lexer.lexemes[bad[0]]
+        winner, end = lexer.after(x, lexer.lexemes[x], lexer.lexemes[bad[0]]) or (-1, 0)
+        reads = "the longest match joins them"
+        if winner >= 0:
+            reads = f"{shown(both)} begins with {facts.name(winner)} {shown(both[:end])}"
+        names, follows = listed([facts.name(y) for y in bad]), "follows" if len(bad) == 1 else "follow"
+        what = f"{names} {follows} {facts.name(x)} in the rules, but no text has them side by side"
         severity: Severity = "warning"
+        code = "never-adjacent"
         decoding = "texts that need them side by side are never allowed"
         if x in stuck:
-            severity = "error"
+            code, severity = "stuck-after-terminal", "error"
             what += ", and in some contexts nothing else can come"
             decoding = f"masks let {facts.name(x)} begin there; after it no token leads to a whole text"
         elif bad == [x] == [winner] and _is_idle(facts, x):
             severity, decoding = "info", "none: wherever the rules take two, one will do"
-        yield facts.finding(
-            "stuck-after-terminal" if x in stuck else "never-adjacent",
-            severity,
-            facts.at_terminal(x),
-            f"{what}: {reads or 'the longest match joins them'}",
-            decoding,
-            facts.remedy(
-                "make the terminals differ so that the first ends where the second begins",
-                ignored_blanks(facts.grammar),
-                contextual(facts.grammar),
-            ),
-            stuck.get(x, shown(both)),
-        )
+        remedy = "make the terminals differ so that the first ends where the second begins"
+        remedy = facts.remedy(remedy, ignored_blanks(facts.grammar), contextual(facts.grammar))
+        yield facts.finding(code, severity, x, f"{what}: {reads}", decoding, remedy, stuck.get(x, both))
 
 
 def _is_idle(facts: Facts, x: int) -> bool:
@@ -104,24 +85,21 @@ def _is_idle(facts: Facts, x: int) -> bool:
 
     This is asked at the nearest parser state that takes the terminal.
     """
-    reader = facts.reader
+    reader, accepts_end = facts.reader, facts.reader.parser.accepts_end
     for state, symbols in facts.writer.paths().items():
-        if facts.acceptable[state, x] and (before := facts.writer.yield_of(symbols)) is not None:
-            once, twice = (*before, x), (*before, x, x)
-            both = reader.stacks_after(twice)
-            if both:
-                accepts_end = reader.parser.accepts_end
-                may_end = accepts_end(reader.stacks_after(once)) or not accepts_end(both)
-                return may_end and reader.next_terminals(twice) <= reader.next_terminals(once)
+        before = facts.writer.yield_of(symbols) if facts.acceptable[state, x] else None
+        if before is not None and (both := reader.stacks_after((*before, x, x))):
+            may_end = accepts_end(reader.stacks_after((*before, x))) or not accepts_end(both)
+            return may_end and reader.next_terminals((*before, x, x)) <= reader.next_terminals((*before, x))
     return False
 
 
-def _stuck_states(facts: Facts, sides: Sides) -> dict[int, str]:
+def _stuck_states(facts: Facts, sides: Sides) -> dict[int, bytes | None]:
     """Terminal -> a shortest text that ends with it and cannot go on.
 
     After it the rules take only terminals that cannot stand there.
     """
-    found: dict[int, str] = {}
+    found: dict[int, bytes | None] = {}
     n, lexemes = facts.grammar.n_terminals, facts.lexer.lexemes
     for state, symbols in facts.writer.paths().items():
         x = symbols[-1] if symbols else n
@@ -136,8 +114,7 @@ def _stuck_states(facts: Facts, sides: Sides) -> dict[int, str]:
         instead = facts.lexer.may_become(x, lexemes[x])
         if instead & (facts.reader.next_terminals(before[:-1]) | facts.grammar.ignored):
             continue
-        text = facts.text(before)
-        found[x] = "" if text is None else shown(text)
+        found[x] = facts.text(before)
     return found
 
 
@@ -151,10 +128,10 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
     paths = facts.writer.paths(frozenset(opening for opening, _ in layout.brackets) if layout else frozenset())
     for i in sorted(grammar.ignored & set(lexer.ends)):
         # Outside brackets a newline is not ignored.
-        after = _after_some(grammar.ignored, sides.next_to, i)
+        after = sides.after_some(grammar.ignored, i)
         longer = {terminal for state in lexer.ends[i] for terminal in lexer.live[state]}
         possible = after | _union(1 << t | (sides.after_ignored.get(t, 0) if t != i else 0) for t in longer)
-        examples: list[str] = []
+        example: bytes | None = None
         n_states = 0
         for state, symbols in paths.items():
             last = symbols[-1] if symbols else -1
@@ -165,21 +142,16 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
                 continue
             n_states += 1
             before = facts.writer.yield_of(symbols)
-            text = None if before is None else facts.text((*before, i))
-            if text is not None and not examples:
-                examples.append(shown(text))
+            if before is not None and example is None:
+                example = facts.text((*before, i))
         if n_states:
             ends = [facts.name(y) for y in bits(after) if y in facts.used]
-            yield facts.finding(
-                "stuck-after-ignored",
-                "warning",
-                facts.at_terminal(i),
-                f"ignored terminal {facts.name(i)} can begin in {plural(n_states, 'parser state')} where the rules take nothing that can "
-                "stand after it" + (f" (only {listed(ends)} can)" if ends else ""),
-                "masks let it begin anywhere; there no token ever leads out of it",
-                "make it part of the terminal that ends it (as a comment in the newline terminal), or let it end by itself",
-                *examples,
-            )
+            only = f" (only {listed(ends)} can)" if ends else ""
+            where = f"{plural(n_states, 'parser state')} where the rules take nothing that can stand after it{only}"
+            message = f"ignored terminal {facts.name(i)} can begin in {where}"
+            decoding = "masks let it begin anywhere; there no token ever leads out of it"
+            remedy = "make it part of the terminal that ends it (as a comment in the newline terminal), or let it end by itself"
+            yield facts.finding("stuck-after-ignored", "warning", i, message, decoding, remedy, example)
 
 
 def _union(sets: Iterable[int]) -> int:

@@ -42,13 +42,12 @@ def unproductive(facts: Facts) -> Iterator[Finding]:
         users = dict.fromkeys(rule_name(grammar.symbol_name(r.lhs)) for r in grammar.rules if symbol in r.rhs)
         used = [user for user in users if user != name]
         dropped = f"the alternatives with it in {listed(used)}" if used else "the alternatives with it"
+        message = f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule that never ends"
+        decoding = f"{dropped} are dropped; no token that only they would allow is ever allowed"
+        remedy = f"give {name!r} an alternative that ends, of terminals or of rules that end"
+        place = facts.at_rule(name)
         yield facts.finding(
-            "unproductive-rule",
-            "warning" if grammar.start in productive else "error",
-            facts.at_rule(name),
-            f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule that never ends",
-            f"{dropped} are dropped; no token that only they would allow is ever allowed",
-            f"give {name!r} an alternative that ends, of terminals or of rules that end",
+            "unproductive-rule", "warning" if grammar.start in productive else "error", place, message, decoding, remedy
         )
 
 
@@ -99,28 +98,21 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
         )
         done.update(group)
         others = f", nor to {listed(group[1:])}, which only it uses" if len(group) > 1 else ""
-        yield facts.finding(
-            "unreachable-rule",
-            "warning",
-            defined[root][0],
-            f"start symbol {start!r} does not lead to rule {root!r}{others}",
-            "nothing that the rule says is ever allowed",
-            f"use {root!r} in a rule, remove it, or name it as the start symbol (--start {root}); "
-            "if it is another start symbol, say so: // lint: allow unreachable-rule",
-        )
+        message = f"start symbol {start!r} does not lead to rule {root!r}{others}"
+        decoding = "nothing that the rule says is ever allowed"
+        remedy = f"use {root!r} in a rule, remove it, or name it as the start symbol (--start {root}); "
+        remedy += "if it is another start symbol, say so: // lint: allow unreachable-rule"
+        yield facts.finding("unreachable-rule", "warning", defined[root][0], message, decoding, remedy)
 
 
 def unused_terminals(facts: Facts) -> Iterator[Finding]:
     """Terminals that nothing needs, and layout terminals that no rule takes."""
     for name in facts.grammar.unused_terminals:
-        yield facts.finding(
-            "unused-terminal",
-            "warning",
-            position_of(facts.grammar.text, name),
-            f"neither the rules, nor %ignore, nor another terminal needs terminal {name}",
-            "none: it is not part of the lexer",
-            "remove it, or use it",
-        )
+        message = f"neither the rules, nor %ignore, nor another terminal needs terminal {name}"
+        decoding = "none: it is not part of the lexer"
+        remedy = "remove it, or use it"
+        place = position_of(facts.grammar.text, name)
+        yield facts.finding("unused-terminal", "warning", place, message, decoding, remedy)
     used = facts.used
     layout = facts.grammar.layout
     members = () if layout is None else (layout.newline, layout.indent, layout.dedent)
@@ -131,23 +123,15 @@ def unused_terminals(facts: Facts) -> Iterator[Finding]:
         if terminal.name in refused or terminal.beyond:
             continue
         if number not in used and number not in facts.grammar.ignored and number not in members:
-            yield facts.finding(
-                "unused-terminal",
-                "warning",
-                facts.at_terminal(number),
-                f"terminal {facts.name(number)} stands only in rules that no text can use",
-                "it takes part in the longest match all the same, so texts that lex as it are refused",
-                "repair or remove the rules that use it",
-            )
+            message = f"terminal {facts.name(number)} stands only in rules that no text can use"
+            decoding = "it takes part in the longest match all the same, so texts that lex as it are refused"
+            remedy = "repair or remove the rules that use it"
+            yield facts.finding("unused-terminal", "warning", number, message, decoding, remedy)
         elif number in members and number not in used:
-            yield facts.finding(
-                "layout-unbalanced",
-                "warning",
-                facts.at_terminal(number),
-                f"no rule takes the layout's terminal {terminal.name}",
-                "a text in which the layout would insert it is refused",
-                "use it in the rules (NEWLINE INDENT body DEDENT), or load the grammar without a layout",
-            )
+            message = f"no rule takes the layout's terminal {terminal.name}"
+            decoding = "a text in which the layout would insert it is refused"
+            remedy = "use it in the rules (NEWLINE INDENT body DEDENT), or load the grammar without a layout"
+            yield facts.finding("layout-unbalanced", "warning", number, message, decoding, remedy)
 
 
 def ignored_in_rules(facts: Facts) -> Iterator[Finding]:
@@ -155,14 +139,10 @@ def ignored_in_rules(facts: Facts) -> Iterator[Finding]:
     grammar = facts.grammar
     for number in sorted(grammar.ignored & facts.used):
         where = dict.fromkeys(rule_name(grammar.symbol_name(rule.lhs)) for rule in grammar.rules if number in rule.rhs)
-        yield facts.finding(
-            "ignored-in-rule",
-            "error",
-            facts.at_terminal(number),
-            f"terminal {facts.name(number)} is ignored, but rules wait for it ({listed(list(where))})",
-            "the parser never sees it, so what needs it is refused, and a text that leads there is stuck",
-            "ignore a terminal that does not match these texts, or take this one out of the rules",
-        )
+        message = f"terminal {facts.name(number)} is ignored, but rules wait for it ({listed(list(where))})"
+        decoding = "the parser never sees it, so what needs it is refused, and a text that leads there is stuck"
+        remedy = "ignore a terminal that does not match these texts, or take this one out of the rules"
+        yield facts.finding("ignored-in-rule", "error", number, message, decoding, remedy)
 
 
 def endless_derivations(facts: Facts) -> Iterator[Finding]:
@@ -180,16 +160,13 @@ def endless_derivations(facts: Facts) -> Iterator[Finding]:
     if name.startswith("__") and name != names[0] and len(set(cycle)) == 1:
         what, chain = "repeats something that may be empty", f"{names[0]} -> {names[0]}"
         remedy = "make what is repeated non-empty: (part?)+ is part*"
-    yield facts.finding(
-        "endless-derivation",
-        "info" if follows_all else "warning",
-        facts.at_rule(names[0]),
-        f"rule {names[0]!r} {what} ({chain}), so a text has readings without end",
-        "the rules are replaced by others for the same texts, without that cycle: masks are exact"
-        if follows_all
-        else "the parser takes the first rule; if it would reduce for ever the grammar is refused",
-        f"none for masks; for a parser that makes trees {remedy}" if follows_all else remedy,
-    )
+    message = f"rule {names[0]!r} {what} ({chain}), so a text has readings without end"
+    decoding = "the parser takes the first rule; if it would reduce for ever the grammar is refused"
+    if follows_all:
+        decoding = "the rules are replaced by others for the same texts, without that cycle: masks are exact"
+    remedy = f"none for masks; for a parser that makes trees {remedy}" if follows_all else remedy
+    place = facts.at_rule(names[0])
+    yield facts.finding("endless-derivation", "info" if follows_all else "warning", place, message, decoding, remedy)
 
 
 def unbalanced_layout(facts: Facts) -> Iterator[Finding]:
@@ -214,14 +191,11 @@ def unbalanced_layout(facts: Facts) -> Iterator[Finding]:
         reported.add(rule_name(rules.symbol_name(rules.start)))
     for name in sorted(reported, key=lambda name: (facts.at_rule(name), name)):
         indent, dedent = facts.name(layout.indent), facts.name(layout.dedent)
-        yield facts.finding(
-            "layout-unbalanced",
-            "error",
-            facts.at_rule(name),
-            f"not all texts of rule {name!r} have as many {indent} as {dedent}",
-            "the layout closes every indented block, at the end of the text at the latest: texts with unequal numbers are never complete",
-            f"pair each {indent} with a {dedent} in the same rule",
-        )
+        message = f"not all texts of rule {name!r} have as many {indent} as {dedent}"
+        decoding = "the layout closes every indented block, at the end of the text at the latest: "
+        decoding += "texts with unequal numbers are never complete"
+        remedy = f"pair each {indent} with a {dedent} in the same rule"
+        yield facts.finding("layout-unbalanced", "error", facts.at_rule(name), message, decoding, remedy)
 
 
 def unread_options(facts: Facts) -> Iterator[Finding]:
@@ -234,11 +208,7 @@ def unread_options(facts: Facts) -> Iterator[Finding]:
         before = text[text.rfind("\n", 0, token.start()) + 1 : token.start()]
         if not before.strip(" \t") and re.match(r"//[ \t]*maskwright:", token[0]):
             continue
-        yield facts.finding(
-            "unread-option",
-            "warning",
-            line_and_column(text, token.start()),
-            f"the comment {token[0].strip()[:60]!r} states an option, but is read as a comment",
-            "masks are made as if it were not there",
-            f"write it on a line of its own: // maskwright: {option['stated'].strip()[:60]}",
-        )
+        message = f"the comment {token[0].strip()[:60]!r} states an option, but is read as a comment"
+        decoding = "masks are made as if it were not there"
+        remedy = f"write it on a line of its own: // maskwright: {option['stated'].strip()[:60]}"
+        yield facts.finding("unread-option", "warning", line_and_column(text, token.start()), message, decoding, remedy)

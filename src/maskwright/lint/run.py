@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from maskwright.analysis.arguments import need_path
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.lr.live import Live
+from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.decoding.dead import refuse_dead
 from maskwright.lint import (
     backup,
     conflicts,
-    dead,
     lexings,
     neighbours,
-    refused,
     rules,
     terminals,
     tokens,
@@ -26,7 +27,8 @@ from maskwright.lint import (
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import NO_STORE, SEVERITIES, Finding, Report, allowed_by_comments, codes_of
 from maskwright.lint.remedies import Counts, Trials
-from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
+from maskwright.maskstore.table.build import build_engine_table
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
 Check = Callable[[Facts], Iterator[Finding]]
 
@@ -54,11 +56,31 @@ OF_LEXING: tuple[Check, ...] = (
     neighbours.adjacent,
     backup.backing_up,
     backup.newline_without_line_feed,
-    refused.refused_dead_ends,
+    backup.refused_dead_ends,
     lexings.lexing_findings,
     conflicts.mode_findings,
 )
 """Checks of a lexer that takes the longest match. Not for lexing "nfa"."""
+
+
+_BYTES = Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))
+"""A vocabulary with a token for each byte."""
+
+_SUSPICIOUS = frozenset(
+    {
+        "equal-terminals",
+        "never-adjacent",
+        "never-lexed",
+        "newline-without-line-feed",
+        "refused-dead-end",
+        "stuck-after-ignored",
+        "stuck-after-terminal",
+    }
+)
+"""Findings that show what can take all texts from a grammar.
+
+If there is none of them, we skip the check, which compiles the grammar.
+"""
 
 
 @on_own_stack
@@ -95,20 +117,17 @@ def lint_grammar(
         found += rules.unproductive(facts)
         skipped.append("all else: no text can be derived from the start symbol")
     else:
-        found += _run(facts, OF_RULES, skipped)
-        found += _run(facts, OF_PARSING, skipped)
+        found += _run(facts, (*OF_RULES, *OF_PARSING), skipped)
         if facts.faulty:
             skipped.append("lexing, texts and the vocabulary: a terminal has no automaton")
+        elif grammar.lexing == "nfa":
+            skipped.append("longest match: lexing is 'nfa'")
+            found += _run(facts, (terminals.equal,), skipped)
         else:
-            if grammar.lexing == "nfa":
-                skipped.append("longest match: lexing is 'nfa'")
-                found += _run(facts, (terminals.equal,), skipped)
-            else:
-                of_lexing = _run(facts, OF_LEXING, skipped)
-                found += of_lexing
-                found += dead.no_text(facts, of_lexing)
-            if given is not None:
-                found += _run(facts, (lambda facts: tokens.vocabulary_findings(facts, given),), skipped)
+            of_lexing = _run(facts, OF_LEXING, skipped)
+            found += [*of_lexing, *_no_text(facts, of_lexing)]
+        if given is not None and not facts.faulty:
+            found += _run(facts, (lambda facts: tokens.vocabulary_findings(facts, given),), skipped)
     everywhere, at_line = allowed_by_comments(grammar.text)
     unique = list(dict.fromkeys(found))
     kept = [f for f in unique if f.code not in wanted and f.code not in everywhere and (f.line, f.code) not in at_line]
@@ -158,3 +177,39 @@ def _run(facts: Facts, checks: Iterable[Check], skipped: list[str]) -> list[Find
         except GrammarError as error:
             skipped.append(str(error))
     return found
+
+
+def _no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
+    """The finding that no text can be finished, whatever the tokenizer; [] if some text can.
+
+    The longest match may join or take lexemes that every text needs, or conflicts decided by a
+    shift leave no text. We try a vocabulary that has a token for each byte.
+
+    found : the findings of lexing.
+
+    Cost: where conflicts are decided by a shift, that of `Live`. If `found` makes it likely, also a
+        store of 257 tokens and a shortest ending.
+    """
+    why, grammar = "", facts.grammar
+    try:
+        merged = build_merged_tables(grammar, "shift") if grammar.conflicts == "shift" else None
+        if merged is not None and merged.is_decided and not Live(merged.tables).accepts_some:
+            why = "its conflicts are decided by a shift, and then every text lacks something"
+            remedy = "left-factor the rules with conflicts, or load the grammar with conflicts='all' (--conflicts all)"
+    except (GrammarError, LimitError):
+        pass  # the checks of the parser report it too
+    if not why and any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
+        try:
+            refuse_dead(build_engine_table(grammar, _BYTES))
+        except DeadEndError:
+            why = "terminals in other findings join or take lexemes that every text needs"
+            remedy = "mend what the other findings name"
+        except (GrammarError, LimitError) as error:
+            # A check of lexing may have reported the same error.
+            if not any(facts.without_name(error) in finding.message for finding in found):
+                facts.notes.append(f"whether any text can be finished: {facts.without_name(error)}")
+    if not why:
+        return []
+    message = f"no text of the grammar can be finished: {why}"
+    place = facts.at_rule(grammar.symbol_name(grammar.start))
+    return [facts.finding("no-text", "error", place, message, "no store is made", remedy)]

@@ -22,7 +22,7 @@ from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.decoding.matcher import Matcher
 from maskwright.lint.finding import NO_STORE, SEVERITIES, Finding, Report, codes_of, listed
-from maskwright.lint.whitespace import is_infinite
+from maskwright.lint.whitespace import MORE_BLANKS, is_infinite
 from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
@@ -116,82 +116,51 @@ class _Lint:
         """What a style allows that nobody wants of a model."""
         remedy = "use the default style, 'natural'"
         if is_infinite(spacing_of(self.style.whitespace).around()):
-            yield self.finding(
-                "endless-whitespace",
-                "info",
-                "",
-                "blanks may stand between any two tokens of JSON, without end",
-                "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
-                remedy,
-            )
+            message = "blanks may stand between any two tokens of JSON, without end"
+            yield self.finding("endless-whitespace", "info", "", message, MORE_BLANKS, remedy)
         if self.style.escapes == "any":
-            yield self.finding(
-                "needless-escapes",
-                "info",
-                "",
-                r"any character of a string or key may be written as an escape (\u006d for m)",
-                "texts may be legal and hard to read, and where one key is left, its spelling is not forced",
-                remedy,
-            )
+            message = r"any character of a string or key may be written as an escape (\u006d for m)"
+            decoding = "texts may be legal and hard to read, and where one key is left, its spelling is not forced"
+            yield self.finding("needless-escapes", "info", "", message, decoding, remedy)
 
     def _empty(self, empty: Emptiness) -> Iterator[Finding]:
         schemas = {place.pointer: place for place in self.places}
         here = [pointer for pointer in empty.subschemas if pointer in schemas and not schemas[pointer].is_negated]
-        inner = [one for one in here if not any(other.startswith(f"{one}/") for other in here)]
-        for pointer in inner:
-            yield self.finding(
-                "empty-schema",
-                "warning",
-                pointer,
-                f"no value satisfies this subschema{self._why_empty(schemas[pointer].schema, pointer)}",
-                "what it is for can never be written: a property never comes, an alternative is never taken",
-                f"correct it; {_SAY_SO}",
-            )
+        for pointer in here:
+            if any(other.startswith(f"{pointer}/") for other in here):
+                continue
+            message = f"no value satisfies this subschema{self._why_empty(schemas[pointer].schema, pointer)}"
+            decoding = "what it is for can never be written: a property never comes, an alternative is never taken"
+            yield self.finding("empty-schema", "warning", pointer, message, decoding, f"correct it; {_SAY_SO}")
         for pointers in empty.together:
+            message = f"no value satisfies the subschemas {listed(list(pointers))} together, which hold for the same member or item"
+            decoding = "the member or item can never be written"
             yield self.finding(
-                "empty-schema",
-                "warning",
-                pointers[0],
-                f"no value satisfies the subschemas {listed(list(pointers))} together, which hold for the same member or item",
-                "the member or item can never be written",
-                f"correct one of them; {_SAY_SO}",
+                "empty-schema", "warning", pointers[0], message, decoding, f"correct one of them; {_SAY_SO}"
             )
         if empty.is_empty:
             why = ": it is false" if self.schema is False else self._why_empty(self.schema, "")
-            what = (
-                "what the other findings name" if inner or empty.together else "the keywords that exclude one another"
-            )
+            what = "what the other findings name" if here or empty.together else "the keywords that exclude one another"
+            decoding = "no text can be written, so no store is made"
             yield self.finding(
-                "empty-schema",
-                "error",
-                "",
-                f"no value satisfies the schema{why}",
-                "no text can be written, so no store is made",
-                f"correct {what}",
+                "empty-schema", "error", "", f"no value satisfies the schema{why}", decoding, f"correct {what}"
             )
 
     def _why_empty(self, schema: Any, pointer: str) -> str:
-        found = contradiction(schema, documents=self.documents, default_draft=self.draft)
-        return in_words(found, pointer)
+        return in_words(contradiction(schema, documents=self.documents, default_draft=self.draft), pointer)
 
     def of_vocabulary(self, vocabulary: Vocabulary) -> Iterator[Finding]:
         """Whether the tokens can spell a text of the schema, and end it."""
         schema = read_schema(self.schema, documents=self.documents, lenient=self.lenient)
         if not vocabulary.eos:
-            yield self.finding(
-                "no-eos",
-                "warning",
-                "",
-                f"vocabulary {vocabulary.name} has no token that ends a text",
-                "masks cannot say that a text may end: ask is_accepting",
-                "load it with eos=[...]",
-            )
+            message = f"vocabulary {vocabulary.name} has no token that ends a text"
+            decoding, remedy = "masks cannot say that a text may end: ask is_accepting", "load it with eos=[...]"
+            yield self.finding("no-eos", "warning", "", message, decoding, remedy)
         try:
             Matcher(tables_of(schema, vocabulary), 0).shortest_ending()
         except DeadEndError as error:
-            yield self.finding(
-                "no-text", "error", "", str(error), "no text can be finished", "use a vocabulary that has these bytes"
-            )
+            decoding, remedy = "no text can be finished", "use a vocabulary that has these bytes"
+            yield self.finding("no-text", "error", "", str(error), decoding, remedy)
 
     def _inexact(self) -> Iterator[Finding]:
         try:
@@ -202,17 +171,13 @@ class _Lint:
                 code, pointer, remedy = "inexact-schema", error.pointer, "rewrite what the message names"
             yield self.finding(code, "error", pointer, str(error), NO_STORE, remedy)
             return
-        for pointer, reason in graph.left_out:
-            yield self.finding(
-                "inexact-schema",
-                "warning" if self.lenient else "error",
-                pointer,
-                f"masks cannot say this exactly: {reason}",
-                "it is left out, so more is allowed than the schema says"
-                if self.lenient
-                else "the schema is refused, unless it is read leniently (--lenient, lenient=True), which leaves this out",
-                "rewrite it with other keywords, or leave it out and check what was written afterwards",
+        severity, decoding = "warning", "it is left out, so more is allowed than the schema says"
+        if not self.lenient:
+            severity = "error"
+            decoding = (
+                "the schema is refused, unless it is read leniently (--lenient, lenient=True), which leaves this out"
             )
-
-
-__all__ = ["lint_schema"]
+        remedy = "rewrite it with other keywords, or leave it out and check what was written afterwards"
+        for pointer, reason in graph.left_out:
+            message = f"masks cannot say this exactly: {reason}"
+            yield self.finding("inexact-schema", severity, pointer, message, decoding, remedy)

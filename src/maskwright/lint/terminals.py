@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
@@ -37,14 +37,8 @@ def faulty(facts: Facts) -> Iterator[Finding]:
             "matches-nothing": f"the pattern {pattern} matches no text at all",
             "matches-empty": f"the pattern {pattern} matches the empty string, so a lexer would not advance",
         }.get(code, why.partition(": ")[2] or why)
-        yield facts.finding(
-            code,
-            "error",
-            facts.at_terminal(number),
-            f"terminal {facts.name(number)}: {message}",
-            NO_STORE,
-            _REMEDIES[code],
-        )
+        message = f"terminal {facts.name(number)}: {message}"
+        yield facts.finding(code, "error", number, message, NO_STORE, _REMEDIES[code])
 
 
 def equal(facts: Facts) -> Iterator[Finding]:
@@ -59,60 +53,42 @@ def equal(facts: Facts) -> Iterator[Finding]:
         kept = [t for t in group if plain.terminals[t].name in facts.grammar.terminal_number]
         for number in sorted(set(group) - set(kept)):
             names = plain.display_name(number), " or ".join(map(plain.display_name, kept))
-            yield facts.finding(
-                "equal-terminals",
-                "info",
-                (plain.terminals[number].line, plain.terminals[number].column),
-                f"terminals {names[0]} and {names[1]} match the same texts and compete, so they are one",
-                f"{names[0]} is read as {names[1]}, and whichever the parser can take counts",
-                "give them one name",
-            )
+            message = f"terminals {names[0]} and {names[1]} match the same texts and compete, so they are one"
+            decoding = f"{names[0]} is read as {names[1]}, and whichever the parser can take counts"
+            remedy = "give them one name"
+            place = (plain.terminals[number].line, plain.terminals[number].column)
+            yield facts.finding("equal-terminals", "info", place, message, decoding, remedy)
     for number, other in equal_terminals(facts).items():
-        is_exclusive = facts.grammar.lexing == "longest" and number not in facts.lexer.ends
-        if facts.grammar.lexing == "nfa":
-            decoding = "both are followed, so each of their texts is read twice"
-        elif is_exclusive:
-            decoding = f"each text is lexed as {facts.name(other)}; what needs {facts.name(number)} is refused"
-        else:
+        severity: Severity = "warning"
+        message = f"terminals {facts.name(number)} and {facts.name(other)} match the same texts"
+        decoding = "both are followed, so each of their texts is read twice"
+        if facts.grammar.lexing != "nfa":
+            message += f"; {why_wins(facts, other, number)}"
             decoding = f"{facts.name(number)} is lexed only where the parser cannot take {facts.name(other)}"
-        yield facts.finding(
-            "equal-terminals",
-            "error" if is_exclusive else "warning",
-            facts.at_terminal(number),
-            f"terminals {facts.name(number)} and {facts.name(other)} match the same texts"
-            + ("" if facts.grammar.lexing == "nfa" else f"; {why_wins(facts, other, number)}"),
-            decoding,
-            "make them one terminal, and let the rules say which of its uses is meant",
-        )
+            if facts.grammar.lexing == "longest" and number not in facts.lexer.ends:
+                severity = "error"
+                decoding = f"each text is lexed as {facts.name(other)}; what needs {facts.name(number)} is refused"
+        remedy = "make them one terminal, and let the rules say which of its uses is meant"
+        yield facts.finding("equal-terminals", severity, number, message, decoding, remedy)
 
 
 def equal_terminals(facts: Facts) -> dict[int, int]:
-    """Each terminal that an equal one is preferred to -> that other terminal.
-
-    Only if both compete in some mode.
-    """
+    """Each terminal that an equal one is preferred to where both compete -> that other one."""
     rank = terminal_rank(facts.grammar.terminals)
-    earlier: dict[Dfa, list[int]] = {}
-    found = {}
+    earlier: dict[Dfa | None, list[int]] = {None: []}
+    found: dict[int, int] = {}
     for number in sorted(range(facts.grammar.n_terminals), key=rank.__getitem__):
-        dfa = facts.automata[number]
-        if dfa is not None:
-            rivals = earlier.setdefault(dfa, [])
-            other = next((other for other in rivals if _compete(facts, number, other)), None)
-            if other is not None:
-                found[number] = other
+        rivals = earlier.setdefault(facts.automata[number], [])
+        other = next((other for other in rivals if _compete(facts, number, other)), -1)
+        found |= {number: other} if other >= 0 else {}
+        if facts.automata[number] is not None:
             rivals.append(number)
     return dict(sorted(found.items()))
 
 
 def _compete(facts: Facts, one: int, other: int) -> bool:
-    """Whether two terminals compete in some mode.
-
-    A verbatim terminal competes only where the parser can take it.
-    """
-    if facts.grammar.lexing == "nfa":
-        return True
-    return any(one in mode and other in mode for mode in facts.modes.competing)
+    """Whether two terminals compete in some mode; a verbatim one only where it can be taken."""
+    return facts.grammar.lexing == "nfa" or any(one in mode and other in mode for mode in facts.modes.competing)
 
 
 def never_lexed(facts: Facts) -> Iterator[Finding]:
@@ -131,25 +107,15 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
         names = [facts.name(winner) for winner in winners]
         what = "each text of it is also a text of" if len(names) == 1 else "each text of it is also one of"
         reason = f"; {why_wins(facts, winners[0], number)}" if len(winners) == 1 else ""
-        is_used = number in facts.used
+        severity: Severity = "warning"
+        message = f"terminal {facts.name(number)} is never lexed: {what} {listed(names)}, which wins{reason}"
+        decoding = f"its texts are never ignored; they are read as {listed(names)}"
         remedy = "remove it, or give it a higher priority"
-        if is_used:
-            remedy = facts.remedy(
-                "make the patterns differ, so that some text is this terminal's alone",
-                higher_priority(grammar, number, winners),
-                contextual(grammar),
-            )
-        yield facts.finding(
-            "never-lexed",
-            "error" if is_used else "warning",
-            facts.at_terminal(number),
-            f"terminal {facts.name(number)} is never lexed: {what} {listed(names)}, which wins{reason}",
-            f"what needs {facts.name(number)} is refused"
-            if is_used
-            else f"its texts are never ignored; they are read as {listed(names)}",
-            remedy,
-            shown(dfa.shortest()),
-        )
+        if number in facts.used:
+            severity, decoding = "error", f"what needs {facts.name(number)} is refused"
+            remedy = "make the patterns differ, so that some text is this terminal's alone"
+            remedy = facts.remedy(remedy, higher_priority(grammar, number, winners), contextual(grammar))
+        yield facts.finding("never-lexed", severity, number, message, decoding, remedy, dfa.shortest())
 
 
 def why_wins(facts: Facts, winner: int, loser: int) -> str:
@@ -194,32 +160,24 @@ def reserved_words(facts: Facts) -> Iterator[Finding]:
         where = " where the parser can take both" if is_local else ""
         number = "a string literal" if len(literals) == 1 else f"{len(literals)} string literals"
         example = _refused_name(facts, pattern, literals)
-        yield facts.finding(
-            "reserved-words",
-            "info",
-            facts.at_terminal(pattern),
-            f"{facts.name(pattern)} also matches {number} of the rules, which win: {listed(names)}",
-            f"these words are never {facts.name(pattern)}{where}" + (": the text below is refused" if example else ""),
-            "none if they are meant to be reserved; if a word may be both, make it soft (--soft WORD), or let the rules offer both",
-            "" if example is None else shown(example),
+        message = f"{facts.name(pattern)} also matches {number} of the rules, which win: {listed(names)}"
+        decoding = (
+            f"these words are never {facts.name(pattern)}{where}{': the text below is refused' if example else ''}"
         )
+        remedy = "none if they are meant to be reserved; if a word may be both, make it soft (--soft WORD), or let the rules offer both"
+        yield facts.finding("reserved-words", "info", pattern, message, decoding, remedy, example)
 
 
 def _refused_name(facts: Facts, pattern: int, literals: list[int]) -> bytes | None:
     """A short text with a literal where the rules take only the pattern; None if none is found."""
     writer, acceptable = facts.writer, facts.acceptable
-    n_tried = 0
-    for state, symbols in writer.paths().items():
-        if not acceptable[state, pattern] or n_tried >= MAX_TRIED:
-            continue
-        for literal in literals:
-            if acceptable[state, literal]:
-                continue
-            before = writer.yield_of(symbols)
-            text = None if before is None else writer.text((*before, literal))
-            if text is not None and len(facts.reader.read(text).terminals) == len(before or ()):
-                return text
-            n_tried += 1
+    tried = ((*way, one) for way in writer.paths().items() if acceptable[way[0], pattern] for one in literals)
+    alone = ((symbols, literal) for state, symbols, literal in tried if not acceptable[state, literal])
+    for symbols, literal in islice(alone, MAX_TRIED):
+        before = writer.yield_of(symbols)
+        text = None if before is None else writer.text((*before, literal))
+        if text is not None and len(facts.reader.read(text).terminals) == len(before or ()):
+            return text
     return None
 
 
@@ -234,14 +192,10 @@ def idle_priorities(facts: Facts) -> Iterator[Finding]:
         without[number] = replace(terminal, priority=0)
         rank = terminal_rank(without)
         if all(min(found, key=rank.__getitem__) == min(found, key=lexer.rank.__getitem__) for found in tied):
-            yield facts.finding(
-                "idle-priority",
-                "info",
-                facts.at_terminal(number),
-                f"terminal {facts.name(number)} has priority {terminal.priority}, but the same terminals would win without it",
-                "none: the longest match wins before any priority; only ties are decided by it (Lark's own lexers try it first)",
-                "remove the priority, unless the grammar is for Lark too",
-            )
+            message = f"terminal {facts.name(number)} has priority {terminal.priority}, but the same terminals would win without it"
+            decoding = "none: the longest match wins before any priority; only ties are decided by it (Lark's own lexers try it first)"
+            remedy = "remove the priority, unless the grammar is for Lark too"
+            yield facts.finding("idle-priority", "info", number, message, decoding, remedy)
 
 
 def open_lookaheads(facts: Facts) -> Iterator[Finding]:
@@ -258,17 +212,12 @@ def open_lookaheads(facts: Facts) -> Iterator[Finding]:
             continue
         example = _unseen(facts, number)
         severity: Severity = "info" if example is None else "warning"
-        yield facts.finding(
-            "open-lookahead",
-            severity,
-            facts.at_terminal(number),
-            f"terminal {facts.name(number)} looks past its own end ({listed(list(dict.fromkeys(beyond)))}), which is not enforced",
-            "no text was found that the rules take and that Python's re would lex differently"
-            if example is None
-            else f"masks allow the text below, in which Python's re does not match {facts.name(number)}",
-            "let another terminal say what may not come next: a longer one that takes the forbidden text wins over this one",
-            "" if example is None else shown(example),
-        )
+        message = f"terminal {facts.name(number)} looks past its own end ({listed(list(dict.fromkeys(beyond)))}), which is not enforced"
+        decoding = f"masks allow the text below, in which Python's re does not match {facts.name(number)}"
+        if example is None:
+            decoding = "no text was found that the rules take and that Python's re would lex differently"
+        remedy = "let another terminal say what may not come next: a longer one that takes the forbidden text wins over this one"
+        yield facts.finding("open-lookahead", severity, number, message, decoding, remedy, example)
 
 
 def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
@@ -281,14 +230,11 @@ def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
             continue
         before = lookbehind_before_start(terminal)
         if before:
-            yield facts.finding(
-                "open-lookbehind",
-                "warning",
-                facts.at_terminal(number),
-                f"terminal {facts.name(number)} looks before its own beginning ({listed(list(before))}), which is not enforced",
-                f"masks allow {facts.name(number)} as if the text began there, also where Python's re, and so Lark, would not match it",
-                "leave the condition out, and let the rules say what comes before the terminal",
-            )
+            name = facts.name(number)
+            message = f"terminal {name} looks before its own beginning ({listed(list(before))}), which is not enforced"
+            decoding = f"masks allow {name} as if the text began there, also where Python's re, and so Lark, would not match it"
+            remedy = "leave the condition out, and let the rules say what comes before the terminal"
+            yield facts.finding("open-lookbehind", "warning", number, message, decoding, remedy)
 
 
 def _unseen(facts: Facts, number: int) -> bytes | None:
@@ -329,16 +275,12 @@ def _some_lexemes(facts: Facts, number: int) -> list[bytes]:
 
     There is one for each state in which it wins. Single bytes that are lexemes follow.
     """
-    lexer = facts.lexer
-    found = dict.fromkeys(
-        path for state, path in lexer.shortest_paths.items() if lexer.winner[state] == number and path
-    )
-    dfa = facts.automata[number]
-    if dfa is not None:
-        for byte, after in lexer.edges[lexer.union.starts[0]]:
-            if dfa.next_state[0, byte] >= 0 and lexer.winner[after] == number:
-                found[bytes([byte])] = None
-    return [lexer.lexemes[number], *list(found)[:12]]
+    lexer, dfa = facts.lexer, facts.automata[number]
+    found = [path for state, path in lexer.shortest_paths.items() if lexer.winner[state] == number and path]
+    for byte, after in lexer.edges[lexer.union.starts[0]]:
+        if dfa is not None and dfa.next_state[0, byte] >= 0 and lexer.winner[after] == number:
+            found.append(bytes([byte]))
+    return [lexer.lexemes[number], *list(dict.fromkeys(found))[:12]]
 
 
 def verbatim_brackets(facts: Facts) -> Iterator[Finding]:
@@ -353,17 +295,15 @@ def verbatim_brackets(facts: Facts) -> Iterator[Finding]:
             continue
         opening, closing = brackets[lookalikes[0]]
         closes = lookalikes[0] == closing
-        partner = opening if closes else closing
-        yield facts.finding(
-            "verbatim-bracket",
-            "warning",
-            facts.at_terminal(number),
-            f"verbatim terminal {facts.name(number)} looks like {facts.name(lookalikes[0])}, but the layout does not count it as a bracket",
-            "brackets are counted wrong: "
-            + (
-                f"after {facts.name(partner)} and it, newlines are still dropped"
-                if closes
-                else "newlines after it are not dropped"
-            ),
-            f"use {facts.name(lookalikes[0])} itself, make it verbatim, or give {facts.name(partner)} a verbatim form too",
+        name, bracket, partner = (
+            facts.name(number),
+            facts.name(lookalikes[0]),
+            facts.name(opening if closes else closing),
         )
+        message = f"verbatim terminal {name} looks like {bracket}, but the layout does not count it as a bracket"
+        decoding = "brackets are counted wrong: "
+        decoding += (
+            f"after {partner} and it, newlines are still dropped" if closes else "newlines after it are not dropped"
+        )
+        remedy = f"use {bracket} itself, make it verbatim, or give {partner} a verbatim form too"
+        yield facts.finding("verbatim-bracket", "warning", number, message, decoding, remedy)

@@ -147,7 +147,7 @@ class Writer:
         Returns None if there is none, or if it has more than MAX_LENGTH terminals.
         """
         symbols = tuple(symbols)
-        if min((self.cost[symbol] for symbol in symbols), default=0) < 0:
+        if any(self.cost[symbol] < 0 for symbol in symbols):
             return None
         word = tuple(itertools.islice(self._yields.of(symbols), MAX_LENGTH + 1))
         return word if len(word) <= MAX_LENGTH else None
@@ -167,13 +167,11 @@ class Writer:
     @cached_property
     def moves(self) -> list[list[tuple[int, int]]]:
         """For each state of the automaton its (symbol, next state), if the symbol has a text."""
-        found: list[list[tuple[int, int]]] = [[] for _ in range(self.automaton.n_states)]
         automaton = self.automaton
-        for source, s, target in zip(
-            automaton.source.tolist(), automaton.symbol.tolist(), automaton.target.tolist(), strict=True
-        ):
-            if self.cost[s] >= 0:
-                found[source].append((s, target))
+        found: list[list[tuple[int, int]]] = [[] for _ in range(automaton.n_states)]
+        for edge in zip(automaton.source.tolist(), automaton.symbol.tolist(), automaton.target.tolist(), strict=True):
+            if self.cost[edge[1]] >= 0:
+                found[edge[0]].append(edge[1:])
         return found
 
     def paths(self, avoiding: frozenset[int] = frozenset()) -> dict[int, tuple[int, ...]]:
@@ -183,15 +181,12 @@ class Writer:
 
         avoiding : symbols that the prefixes must not contain.
         """
+
+        def onwards(state: int) -> Iterator[tuple[int, int, int]]:
+            return ((self.cost[s], target, s) for s, target in self.moves[state] if s not in avoiding)
+
         if avoiding not in self._paths:
-            self._paths[avoiding] = cheapest_ways(
-                0,
-                lambda state: (
-                    (self.cost[symbol], target, symbol)
-                    for symbol, target in self.moves[state]
-                    if symbol not in avoiding
-                ),
-            )
+            self._paths[avoiding] = cheapest_ways(0, onwards)
         return self._paths[avoiding]
 
     def completion(self, stack: TreeStack) -> Tree | None:
@@ -221,14 +216,13 @@ class Writer:
                 if number == len(rules):  # the start symbol has been read: more must come before its end
                     continue
                 dot = item - items.first[number]
-                remaining = rules[number].rhs[dot:]
-                if all(self.cost[symbol] >= 0 for symbol in remaining):
-                    more = [self.tree_of(symbol) for symbol in remaining]
+                costs = [self.cost[symbol] for symbol in rules[number].rhs[dot:]]
+                if min(costs, default=0) >= 0:
+                    more = [self.tree_of(symbol) for symbol in rules[number].rhs[dot:]]
                     following = reduced(self.automaton, current, dot, rules[number].lhs, more)
                     if following is not None:
                         count += 1
-                        price = cost + sum(self.cost[symbol] for symbol in remaining)
-                        heapq.heappush(agenda, (price, count, following))
+                        heapq.heappush(agenda, (cost + sum(costs), count, following))
         return None
 
     def text(self, terminals: Sequence[int], instead: Mapping[int, bytes] | None = None) -> bytes | None:
@@ -257,14 +251,12 @@ class Writer:
             if layout is not None and terminal == layout.newline:
                 lexeme += b" " * level
             written.append((terminal, lexeme))
-        text = b""
-        for position, here in enumerate(written):
-            if position and not self._stays(written[position - 1], here):
-                separator = self._separator(written[position - 1], here)
-                if separator is None:
-                    return None
-                text += separator
-            text += here[1]
+        text = b"" if not written else written[0][1]
+        for left, right in itertools.pairwise(written):
+            separator = b"" if self._stays(left, right) else self._separator(left, right)
+            if separator is None:
+                return None
+            text += separator + right[1]
         return text
 
     def _stays(self, left: tuple[int, bytes], right: tuple[int, bytes]) -> bool:
@@ -280,11 +272,9 @@ class Writer:
 
     def _separator(self, left: tuple[int, bytes], right: tuple[int, bytes]) -> bytes | None:
         """The shortest ignored lexeme that keeps two lexemes apart; None if there is none."""
-        candidates = [(self.lexemes[i], i) for i in self.grammar.ignored if i in self.lexemes]
-        for lexeme, terminal in sorted(candidates, key=lambda pair: (len(pair[0]), pair)):
-            if self._stays(left, (terminal, lexeme)) and self._stays((terminal, lexeme), right):
-                return lexeme
-        return None
+        ignored = [(i, self.lexemes[i]) for i in self.grammar.ignored if i in self.lexemes]
+        apart = [one[1] for one in ignored if self._stays(left, one) and self._stays(one, right)]
+        return min(apart, key=lambda lexeme: (len(lexeme), lexeme), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.graphs import shortest_texts
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.lint.facts import Facts
-from maskwright.lint.finding import Finding, listed, plural, shown
+from maskwright.lint.finding import Finding, listed, plural
 from maskwright.lint.lexer import BYTE_ORDER, Lexer
 from maskwright.lint.texts import Reader, Writer, cheapest_ways
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -43,14 +43,10 @@ def vocabulary_findings(facts: Facts, vocabulary: Vocabulary) -> Iterator[Findin
     what = f"no token of {vocabulary.name} holds {plural(len(missing), 'byte')} of the grammar: {_bytes(missing)}"
     if unwritable:
         what += f"; so {listed([facts.name(t) for t in unwritable])} cannot be written at all"
-    yield facts.finding(
-        "missing-bytes",
-        "warning" if unwritable else "info",
-        facts.at_terminal(unwritable[0]) if unwritable else (0, 0),
-        what,
-        "texts with these bytes are never produced" + ("" if unwritable else "; each terminal has others"),
-        "use a tokenizer with byte fallback, or take these bytes out of the grammar",
-    )
+    decoding = "texts with these bytes are never produced" + ("" if unwritable else "; each terminal has others")
+    remedy = "use a tokenizer with byte fallback, or take these bytes out of the grammar"
+    place = facts.at_terminal(unwritable[0]) if unwritable else (0, 0)
+    yield facts.finding("missing-bytes", "warning" if unwritable else "info", place, what, decoding, remedy)
     yield from _dead_ends(facts, vocabulary, usable)
 
 
@@ -66,55 +62,41 @@ def _bytes(found: list[int]) -> str:
             ranges[-1][1] = byte
         else:
             ranges.append([byte, byte])
-    return listed(
-        [f"{a:#04X}".replace("0X", "0x") + (f"-{b:#04X}".replace("0X", "0x") if b > a else "") for a, b in ranges]
-    )
+    return listed([f"0x{a:02X}" + (f"-0x{b:02X}" if b > a else "") for a, b in ranges])
 
 
 def _special(facts: Facts, vocabulary: Vocabulary) -> Iterator[Finding]:
     """A missing end-of-text token, and literals that spell a special token."""
     if not vocabulary.eos:
-        yield facts.finding(
-            "no-eos",
-            "warning",
-            (0, 0),
-            f"vocabulary {vocabulary.name} has no token that ends a text",
-            "no mask ever allows a text to end: generation stops at the token limit only",
-            "load it with the ids or names that end a text: load_vocabulary(..., eos=[...])",
-        )
+        message = f"vocabulary {vocabulary.name} has no token that ends a text"
+        decoding = "no mask ever allows a text to end: generation stops at the token limit only"
+        remedy = "load it with the ids or names that end a text: load_vocabulary(..., eos=[...])"
+        yield facts.finding("no-eos", "warning", (0, 0), message, decoding, remedy)
     names = {name: token for token, name in vocabulary.special.items() if len(name) > 1}
     for number, terminal in enumerate(facts.grammar.terminals):
         held = [name for name in names if terminal.literal is not None and name in terminal.literal]
         if held and number in facts.used:
-            yield facts.finding(
-                "special-token-text",
-                "warning",
-                facts.at_terminal(number),
-                f"terminal {facts.name(number)} spells {listed(held)}, which {vocabulary.name} has as a special token",
-                "a special token stands for no text and is never allowed here: the model would have to spell it with other tokens",
-                "take it out of the grammar, and let the caller add it; or load the vocabulary with this token as text",
-            )
+            spelled, name = listed(held), vocabulary.name
+            message = f"terminal {facts.name(number)} spells {spelled}, which {name} has as a special token"
+            decoding = "a special token stands for no text and is never allowed here: the model would have to spell it with other tokens"
+            remedy = "take it out of the grammar, and let the caller add it; or load the vocabulary with it as text"
+            yield facts.finding("special-token-text", "warning", number, message, decoding, remedy)
 
 
 def _dead_ends(facts: Facts, vocabulary: Vocabulary, usable: Lexer) -> Iterator[Finding]:
     """Dead ends of the vocabulary. usable : the lexer over the bytes that some token holds."""
     writer = Writer(facts.automaton, usable)
-    what, decoding, text = (
-        f"no text of the grammar can be written with the tokens of {vocabulary.name}",
-        "masks allow the beginnings of texts, and then no token",
-        b"",
-    )
+    what, text = f"no text of the grammar can be written with the tokens of {vocabulary.name}", b""
+    decoding = "masks allow the beginnings of texts, and then no token"
     if writer.cost[facts.parsed.start] >= 0:
         found = [*_stuck_lexemes(facts, usable, writer), *_stuck_rules(facts, usable, writer)]
         if not found:
             return
-        what, decoding, text = (
-            f"masks lead to the text below, which no tokens of {vocabulary.name} complete",
-            "after it a mask has no token, or only tokens that never lead to the end of a text (DeadEndError)",
-            min(found, key=lambda text: (len(text), text)),
-        )
+        text = min(found, key=lambda text: (len(text), text))
+        what = f"masks lead to the text below, which no tokens of {vocabulary.name} complete"
+        decoding = "after it a mask has no token, or only tokens that never lead to the end of a text (DeadEndError)"
     remedy = "use a tokenizer with byte fallback, or give the rules an alternative that it can write"
-    yield facts.finding("vocabulary-dead-end", "error", (0, 0), what, decoding, remedy, shown(text))
+    yield facts.finding("vocabulary-dead-end", "error", (0, 0), what, decoding, remedy, text)
 
 
 def _stuck_lexemes(facts: Facts, usable: Lexer, writer: Writer) -> Iterator[bytes]:
@@ -141,10 +123,9 @@ def _stuck_rules(facts: Facts, usable: Lexer, writer: Writer) -> Iterator[bytes]
     """Short texts after which the rules want what cannot be written, or can only be begun."""
     rules = facts.parsed
     kept = tuple(rule for rule in rules.rules if all(writer.cost[symbol] >= 0 for symbol in rule.rhs))
+    left = rules.with_rules(rules.nonterminals, kept, rules.start)
     try:
-        tables = build_lr_tables(
-            reduce(rules.with_rules(rules.nonterminals, kept, rules.start)), facts.grammar.conflicts
-        )
+        tables = build_lr_tables(reduce(left), facts.grammar.conflicts)
     except (GrammarError, LimitError):
         return
     reader, ignored = Reader(facts.lexer, facts.modes, tables), facts.grammar.ignored
@@ -189,7 +170,7 @@ def _begun(lexer: Lexer, usable: Lexer, wanted: set[int], possible: set[int]) ->
     return next((text for state, text in texts.items() if text and possible.isdisjoint(usable.live[state])), None)
 
 
-def _prefixes(facts: Facts, writer: Writer) -> Iterator[tuple[int, ...]]:
+def _prefixes(facts: Facts, writer: Writer) -> list[tuple[int, ...]]:
     """Viable prefixes of writable symbols, each directly before a symbol that cannot be written.
 
     The cheapest come first; there are at most MAX_CANDIDATES.
@@ -211,5 +192,4 @@ def _prefixes(facts: Facts, writer: Writer) -> Iterator[tuple[int, ...]]:
             if n is not None:
                 symbols = (*chain.from_iterable(way), *rule.rhs[:n])
                 found.add((sum(cost[s] for s in symbols), symbols))
-    for _, symbols in sorted(found)[:MAX_CANDIDATES]:
-        yield symbols
+    return [symbols for _, symbols in sorted(found)[:MAX_CANDIDATES]]

@@ -17,6 +17,8 @@ from maskwright.lint.finding import Finding, listed
 
 BLANKS = b" \t\n\r\f\v"
 """The bytes that count as blanks."""
+MORE_BLANKS = "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them"
+"""What blanks without end mean for masks."""
 
 
 def endless_whitespace(facts: Facts) -> Iterator[Finding]:
@@ -29,37 +31,22 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
     blank = {t: is_infinite(dfa) for t, dfa in only.items() if not dfa.is_empty}
     ignored = [t for t in sorted(grammar.ignored) if t in blank and t not in facts.used]
     if ignored and not (len(ignored) == 1 and _is_bounded(facts, ignored[0])):
-        is_endless = [t for t in ignored if blank[t]]
-        why = (
-            "of any length"
-            if is_endless
-            else "any number of times in a row, though each is short: a bound inside the terminal bounds nothing"
-        )
-        name, is_one = grammar.terminals[ignored[0]].name, bool(is_endless) and len(ignored) == 1
-        yield facts.finding(
-            "endless-whitespace",
-            "info",
-            facts.at_terminal(ignored[0]),
-            f"blanks are ignored between any two lexemes, {why} ({listed([facts.name(t) for t in ignored])})",
-            "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
-            "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a "
-            + (
-                f"restriction (length:{name}=..8) or a line (// maskwright: length {name} = ..8)"
-                if is_one
-                else "restriction"
-            ),
-        )
+        why = "any number of times in a row, though each is short: a bound inside the terminal bounds nothing"
+        remedy = "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; "
+        remedy += "or bound them by a restriction"
+        if any(blank[t] for t in ignored):
+            why, name = "of any length", grammar.terminals[ignored[0]].name
+            if len(ignored) == 1:
+                remedy += f" (length:{name}=..8) or a line (// maskwright: length {name} = ..8)"
+        message = f"blanks are ignored between any two lexemes, {why} ({listed([facts.name(t) for t in ignored])})"
+        yield facts.finding("endless-whitespace", "info", ignored[0], message, MORE_BLANKS, remedy)
     for terminal, is_long in blank.items():
         # A verbatim terminal is text within a text, where blanks are like any other bytes.
         if is_long and terminal in facts.used - grammar.ignored - grammar.verbatim:
-            yield facts.finding(
-                "endless-whitespace",
-                "info",
-                facts.at_terminal(terminal),
-                f"terminal {facts.name(terminal)} matches blanks of any length",
-                "a model that has begun to emit blanks there may go on until the token limit",
-                "bound its repetition: {1,8} in place of + or *",
-            )
+            message = f"terminal {facts.name(terminal)} matches blanks of any length"
+            decoding = "a model that has begun to emit blanks there may go on until the token limit"
+            remedy = "bound its repetition: {1,8} in place of + or *"
+            yield facts.finding("endless-whitespace", "info", terminal, message, decoding, remedy)
     yield from _endless_rules(facts, {t for t in blank if t not in grammar.ignored} | set(inserted))
 
 
@@ -98,25 +85,19 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
     # those of them that derive a string of at least one blank
     visible = [t for t in blank if facts.automata[t] is not None]
     something = set(reachable(visible, lambda symbol: users.get(symbol, ())))
-    whole: dict[int, list[int]] = {}
-    growing: dict[int, list[int]] = {}
+    inner: list[list[int]] = [[] for _ in range(rules.n_terminals + rules.n_nonterminals)]
     for rule in within:
-        for position, symbol in enumerate(rule.rhs):
-            if rules.is_nonterminal(symbol):
-                whole.setdefault(rule.lhs, []).append(symbol)
-                if not something.isdisjoint(rule.rhs[:position] + rule.rhs[position + 1 :]):
-                    growing.setdefault(rule.lhs, []).append(symbol)
-    reported: set[str] = set()
-    for source, targets in sorted(growing.items()):
-        name = rule_name(rules.symbol_name(source))
-        if name in reported or source not in reachable(targets, lambda symbol: whole.get(symbol, ())):
-            continue
-        reported.add(name)
-        yield facts.finding(
-            "endless-whitespace",
-            "info",
-            facts.at_rule(name),
-            f"rule {name!r} repeats blanks without end",
-            "a model that has begun to emit blanks there may go on until the token limit",
-            "bound the repetition: item~0..4 in place of item*",
-        )
+        inner[rule.lhs] += filter(rules.is_nonterminal, rule.rhs)
+    part_of = {symbol: part[0] for part in components(inner) for symbol in part}
+    growing = {  # left-hand sides of rules that lead back to themselves, with a blank beside
+        rule.lhs
+        for rule in within
+        for at, symbol in enumerate(rule.rhs)
+        if rules.is_nonterminal(symbol) and part_of[symbol] == part_of[rule.lhs]
+        if not something.isdisjoint(rule.rhs[:at] + rule.rhs[at + 1 :])
+    }
+    for name in dict.fromkeys(rule_name(rules.symbol_name(symbol)) for symbol in sorted(growing)):
+        message = f"rule {name!r} repeats blanks without end"
+        decoding = "a model that has begun to emit blanks there may go on until the token limit"
+        remedy = "bound the repetition: item~0..4 in place of item*"
+        yield facts.finding("endless-whitespace", "info", facts.at_rule(name), message, decoding, remedy)

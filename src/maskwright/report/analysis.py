@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -83,21 +83,18 @@ class _Clock:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = dict.fromkeys(("lexer", "walk", "store", "legality", "streamline"), 0.0)
-        self._begin = time.process_time()
-        self._begin_wall = time.perf_counter()
+        self._begin = time.process_time(), time.perf_counter()
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
         """Add the CPU seconds of the `with` block to a part."""
         begin = time.process_time()
-        try:
-            yield
-        finally:
-            self.seconds[part] = self.seconds.get(part, 0.0) + time.process_time() - begin
+        yield
+        self.seconds[part] = self.seconds.get(part, 0.0) + time.process_time() - begin
 
     def to_dict(self) -> dict[str, float]:
         """CPU seconds by part; `total`, `wall`: CPU and wall seconds since the beginning."""
-        total = {"total": time.process_time() - self._begin, "wall": time.perf_counter() - self._begin_wall}
+        total = {"total": time.process_time() - self._begin[0], "wall": time.perf_counter() - self._begin[1]}
         return {part: round(value, 4) for part, value in {**self.seconds, **total}.items()}
 
 
@@ -209,25 +206,22 @@ def _lint_facts(grammar: Grammar) -> dict[str, Any]:
 
 def _grammar_facts(grammar: Grammar) -> dict[str, Any]:
     normalised = normalise(grammar)
-    layout = grammar.layout
+    layout, name = grammar.layout, grammar.symbol_name
     return {
         "name": grammar.name,
         "digest": grammar.digest,
         "lexing": grammar.lexing,
-        "start": grammar.symbol_name(grammar.start),
+        "start": name(grammar.start),
         "terminals": grammar.n_terminals,
         "declared": [t.name for t in grammar.terminals if t.is_declared],
-        "ignored": [grammar.symbol_name(t) for t in sorted(grammar.ignored)],
+        "ignored": [name(t) for t in sorted(grammar.ignored)],
         "nonterminals": grammar.n_nonterminals,
         "rules": len(grammar.rules),
         "normalised": {"nonterminals": normalised.n_nonterminals, "rules": len(normalised.rules)},
-        "layout": None
-        if layout is None
-        else {
-            "newline": grammar.symbol_name(layout.newline),
-            "indent": grammar.symbol_name(layout.indent),
-            "dedent": grammar.symbol_name(layout.dedent),
-            "brackets": [[grammar.symbol_name(a), grammar.symbol_name(b)] for a, b in layout.brackets],
+        "layout": layout
+        and {
+            **{each: name(getattr(layout, each)) for each in ("newline", "indent", "dedent")},
+            "brackets": [[name(a), name(b)] for a, b in layout.brackets],
             "tab_length": layout.tab_length,
             "tabs": layout.tabs,
         },
@@ -237,16 +231,14 @@ def _grammar_facts(grammar: Grammar) -> dict[str, Any]:
 
 
 def _interchange_facts(grammar: Grammar) -> dict[str, Any]:
-    classes = interchange_classes(grammar)
-    further = interchange_classes(grammar, rewrite=True)
-
-    def names(found: tuple[tuple[int, ...], ...]) -> list[list[str]]:
+    def names(found: Iterable[tuple[int, ...]]) -> list[list[str]]:
         return [[grammar.symbol_name(t) for t in members] for members in found]
 
+    classes, further = interchange_classes(grammar), interchange_classes(grammar, rewrite=True)
     return {
         "classes": names(classes),
         "terminals": sum(map(len, classes)),
-        "further": names(tuple(members for members in further if members not in classes)),
+        "further": names(members for members in further if members not in classes),
         "classes_normalised": names(further),
     }
 
@@ -330,9 +322,13 @@ def _vocabulary_facts(
         if reading == "sound":
             with clock.measure("store"):
                 store = EntryStore.of(assemble(read, vocabulary, entries, result, "normalised"))
+            calls = {  # the empty sequence is not asked about
+                step: [(np.unique(result.mapping[s.left][step][s.sequences]) > 0).sum() for s in entries.states]
+                for step in ("ignored", "exact")
+            }
             facts["parser_calls"] = {
-                "original": round(_mean_calls(entries, result, "ignored"), 3),
-                "streamlined": round(_mean_calls(entries, result, "exact"), 3),
+                "original": round(float(np.mean(calls["ignored"] or [0])), 3),
+                "streamlined": round(float(np.mean(calls["exact"] or [0])), 3),
                 "what": "sequences to ask the parser about for one mask, mean over lexer states; ignored terminals left out in both",
             }
             facts["states"] = _state_facts(grammar, entries, counts, result)
@@ -369,29 +365,16 @@ def _entry_facts(
     """
     totals = {step: int(count.sum()) for step, count in counts.items()}
     walked = totals["original"]
-    if reading == "sound":
-        totals["original"] = totals["ignored"]
+    before = totals["original"] = totals["ignored"] if reading == "sound" else walked
     return {
         "reading": reading,
         "rules": rules,
         "walked": walked,
         **totals,
-        "ratio": round(totals["original"] / max(1, totals["always"]), 3),
-        "ratio_exact": round(totals["original"] / max(1, totals["exact"]), 3),
+        "ratio": round(before / max(1, totals["always"]), 3),
+        "ratio_exact": round(before / max(1, totals["exact"]), 3),
         "seconds": {step: round(result.seconds[step], 4) for step in STEPS},
     }
-
-
-def _mean_calls(entries: Entries, result: Streamlined, step: str) -> float:
-    """Sequences to ask the parser about for one mask after a step, as a mean over lexer states.
-
-    The empty sequence is not counted.
-    """
-    calls = []
-    for state in entries.states:
-        mapped = np.unique(result.mapping[state.left][step][state.sequences])
-        calls.append(int((mapped > 0).sum()))
-    return float(np.mean(calls)) if calls else 0.0
 
 
 def _state_facts(
@@ -402,20 +385,19 @@ def _state_facts(
     `causes` has the up to three terminals that begin most of the sequences left at the end, each
     with the number of these sequences.
     """
-    texts = _shortest_texts(entries.walk.nfa)
+    nfa = entries.walk.nfa
+    texts, newline = _shortest_texts(nfa), grammar.layout.newline if grammar.layout else 0
     found = []
     for index, state in enumerate(entries.states):
-        is_start = state.state == entries.walk.nfa.n_states
+        is_start = state.state == nfa.n_states
         mapped = np.unique(result.final(state.left)[state.sequences])
-        firsts: Counter[int] = Counter()
-        for number in mapped[mapped > 0].tolist():
-            kind, value = entries.walk.codes.decode(result.table[number][0])
-            firsts[value if kind == "terminal" else (grammar.layout.newline if grammar.layout else 0)] += 1
+        decoded = (entries.walk.codes.decode(result.table[number][0]) for number in mapped[mapped > 0].tolist())
+        firsts = Counter(value if kind == "terminal" else newline for kind, value in decoded)
         causes = sorted(firsts.items(), key=lambda item: (-item[1], item[0]))[:3]
         found.append(
             {
                 "state": state.state,
-                "terminal": None if is_start else grammar.symbol_name(int(entries.walk.nfa.terminal[state.state])),
+                "terminal": None if is_start else grammar.symbol_name(int(nfa.terminal[state.state])),
                 "text": "" if is_start else texts.get(state.state, b"").decode("utf-8", "backslashreplace"),
                 **{step: int(counts[step][index]) for step in ("original", *STEPS)},
                 "causes": [[grammar.symbol_name(symbol), count] for symbol, count in causes],
@@ -429,15 +411,14 @@ def _shortest_texts(nfa: TerminalNfa) -> dict[int, bytes]:
 
     A text is not empty, so that states to which only the empty one leads have none.
     """
-    before = -1  # before all terminals
     rows: list[list[int]] = nfa.next_state.tolist()
     initial: list[int] = nfa.initial[nfa.initial >= 0].tolist()
 
     def edges(state: int) -> Iterator[tuple[int, int]]:
-        for source in initial if state == before else [state]:
+        for source in initial if state < 0 else [state]:
             yield from ((byte, rows[source][byte]) for byte in VISIBLE_FIRST if rows[source][byte] >= 0)
 
-    return shortest_texts([before], edges)
+    return shortest_texts([-1], edges)  # -1: before all terminals
 
 
 def _remembered_facts(store: EntryStore) -> dict[str, Any]:

@@ -184,23 +184,26 @@ def _check_prefix(simulator: Simulator, found: Certificate) -> None:
 
 
 def _to_dict(certificate: Certificate) -> dict[str, Any]:
+    """A claim with its witness, or with its proof.
+
+    A node of a proof is [cell, outcomes]; an outcome is null, or [position, pops, nonterminal] for
+    each reduction.
+    """
     claim = certificate.claim
     assert isinstance(claim.context, tuple)  # a question is about terminals
     sequences = [list(each) for each in claim.sequences]
     said = {"kind": claim.kind, "context": list(claim.context), "sequences": sequences}
-    if isinstance(certificate, Proof):
-        return {"claim": said, "proof": [_node_to_list(node) for node in certificate.nodes]}
-    witness = {"stack": list(certificate.stack), "prefix": list(certificate.prefix), "is_real": certificate.is_real}
-    return {"claim": said, "witness": witness}
-
-
-def _node_to_list(node: Node) -> list[Any]:
-    """[cell, outcomes]; an outcome is null, or [position, pops, nonterminal] for each reduction."""
-    outcomes = [
-        None if outcome is None else [[one.position, one.pops, one.nonterminal] for one in sorted(outcome)]
-        for outcome in node.outcomes
-    ]
-    return [node.cell, outcomes]
+    if isinstance(certificate, Witness):
+        stack, prefix = list(certificate.stack), list(certificate.prefix)
+        return {"claim": said, "witness": {"stack": stack, "prefix": prefix, "is_real": certificate.is_real}}
+    nodes: list[Any] = []
+    for node in certificate.nodes:
+        outcomes = [
+            None if outcome is None else [[one.position, one.pops, one.nonterminal] for one in sorted(outcome)]
+            for outcome in node.outcomes
+        ]
+        nodes.append([node.cell, outcomes])
+    return {"claim": said, "proof": nodes}
 
 
 def _read(facts: object, where: str) -> Certificate:

@@ -14,21 +14,21 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.graphs import VISIBLE_FIRST, reachable, shortest_texts
-from maskwright.analysis.lexing.encoding import START_STATE
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.lint.backup import beginnings
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
 from maskwright.maskstore.table.check import part_bytes
 from maskwright.maskstore.table.write import engine_table
@@ -137,31 +137,31 @@ def generic_tokens(grammar: Grammar) -> dict[int, list[bytes]]:
 
 def _drawn(rng: random.Random, kind: str) -> str:
     """A random token of a kind of KINDS."""
-    if kind == "words":
-        word = _word(rng)
-        return rng.choice(["", " "]) + (word.capitalize() if rng.random() < 0.25 else word)
-    if kind == "numbers":
-        return str(rng.randint(0, 999))
-    if kind == "blanks":
-        ends = "\n" * rng.choice([0, 0, 1, 1, 2])
-        return ends + " " * rng.randint(1, 16) if rng.random() < 0.8 else (ends or "\t") + "\t" * rng.randint(0, 3)
-    if kind == "marks word":
-        return rng.choice([_marks(rng, 1) + _word(rng), _marks(rng, 1) + "_", "_" + _marks(rng, 1)])
-    if kind == "marks\n":
-        return _marks(rng, 3) + "\n" * rng.randint(1, 2)
-    return (" " if kind == " marks" else "") + _marks(rng, 4)
 
+    def word() -> str:
+        return "".join(rng.choices(_LETTERS, k=rng.choice(_WORD_LENGTHS)))
 
-def _word(rng: random.Random) -> str:
-    return "".join(rng.choices(_LETTERS, k=rng.choice(_WORD_LENGTHS)))
+    def marks(most: int) -> str:
+        """Each repeats the one before with a chance of one in four."""
+        found = rng.choice(_MARKS)
+        for _ in range(min(most, rng.choice((1, 2, 2, 2, 3, 3, 4))) - 1):
+            found += found[-1] if rng.random() < 0.25 else rng.choice(_MARKS)
+        return found
 
-
-def _marks(rng: random.Random, most: int) -> str:
-    """Up to `most` punctuation marks; each repeats the one before with a chance of one in four."""
-    found = rng.choice(_MARKS)
-    for _ in range(min(most, rng.choice((1, 2, 2, 2, 3, 3, 4))) - 1):
-        found += found[-1] if rng.random() < 0.25 else rng.choice(_MARKS)
-    return found
+    match kind:
+        case "words":
+            drawn = word()
+            return rng.choice(["", " "]) + (drawn.capitalize() if rng.random() < 0.25 else drawn)
+        case "numbers":
+            return str(rng.randint(0, 999))
+        case "blanks":
+            ends = "\n" * rng.choice([0, 0, 1, 1, 2])
+            return ends + " " * rng.randint(1, 16) if rng.random() < 0.8 else (ends or "\t") + "\t" * rng.randint(0, 3)
+        case "marks word":
+            return rng.choice([marks(1) + word(), marks(1) + "_", "_" + marks(1)])
+        case "marks\n":
+            return marks(3) + "\n" * rng.randint(1, 2)
+    return (" " if kind == " marks" else "") + marks(4)
 
 
 def forecast(grammar: Grammar) -> dict[str, Any]:
@@ -199,11 +199,11 @@ def forecast(grammar: Grammar) -> dict[str, Any]:
         entries = _entries(grammar, automaton, generic)
     except (GrammarError, LimitError) as error:
         return {"unavailable": str(error)}
-    parts = part_bytes("the forecast's table", table)
     is_open = automaton.counts["open"] > 0
-    walks = None if is_open else _walk_drawn_stacks(automaton)
-    worst = _worst_states(grammar, automaton, entries)
-    causes = [] if walks is None else _causes(grammar, walks)
+    lengths, times_read_past = ([], Counter[int]()) if is_open else _walk_drawn_stacks(automaton)
+    causes = _causes(grammar, times_read_past)
+    reads = lengths or [0]
+    p99 = round(float(np.percentile(reads, 99)), 1)
     return {
         "generic_tokens": len(tokens),
         "lexer_states": automaton.required.transducer.n_states,
@@ -213,9 +213,9 @@ def forecast(grammar: Grammar) -> dict[str, Any]:
         "is_open": is_open,
         "nodes": None if is_open else automaton.counts["nodes"],
         "edges": None if is_open else automaton.counts["edges"],
-        "stack_reads": None if walks is None else walks.to_dict(),
-        "bytes": {str(size): _bytes(parts, automaton, size) for size in SIZES},
-        "worst_states": worst,
+        "stack_reads": None if is_open else {"mean": round(float(np.mean(reads)), 2), "p99": p99, "most": max(reads)},
+        "bytes": {str(size): _bytes(part_bytes("the forecast's table", table), automaton, size) for size in SIZES},
+        "worst_states": _worst_states(grammar, automaton, entries),
         "causes": causes,
         "advice": _advice(grammar, automaton, entries, causes, is_open),
     }
@@ -229,17 +229,19 @@ Entries = dict[int, list[int]]
 
 
 def _entries(grammar: Grammar, automaton: StackAutomaton, generic: dict[int, list[bytes]]) -> Entries:
+    def counted(required: Requirements) -> list[int]:
+        return [sum(len(depth_case.group) for depth_case in state.depth_cases) for state in required.states]
+
     required = automaton.required
-    first = [sum(len(depth_case.group) for depth_case in state.depth_cases) for state in required.states]
+    first = counted(required)
     found = {SIZES[0]: first}
     for size in SIZES[1:]:
-        tokens = generic[size]
-        if sum(first) > MANY:
-            found[size] = [round(count * GROWTH) for count in first]
-            continue
-        texts = sorted_texts(tokens, np.arange(len(tokens), dtype=np.int32))
-        more = Requirements(grammar, required.transducer, automaton.tables, required.modes, texts, (len(tokens),))
-        found[size] = [sum(len(depth_case.group) for depth_case in state.depth_cases) for state in more.states]
+        found[size] = [round(count * GROWTH) for count in first]
+        if sum(first) <= MANY:
+            tokens = generic[size]
+            texts = sorted_texts(tokens, np.arange(len(tokens), dtype=np.int32))
+            more = (grammar, required.transducer, automaton.tables, required.modes, texts, (len(tokens),))
+            found[size] = counted(Requirements(*more))
     return found
 
 
@@ -268,29 +270,14 @@ def _bytes(parts: dict[str, int], automaton: StackAutomaton, size: int) -> int:
 # -------------------------------------------------------------------------------------- stack reads
 
 
-@dataclass(frozen=True)
-class _StackWalks:
-    """Walks over drawn stacks.
-
-    lengths : (n_walks,) cells that each walk read.
-    times_read_past : LR state of the merged tables -> how many times a walk had to read past it.
-    """
-
-    lengths: list[int]
-    times_read_past: dict[int, int]
-
-    def to_dict(self) -> dict[str, float]:
-        """Mean, 99th percentile and maximum of the lengths."""
-        lengths = self.lengths or [0]
-        percentile = float(np.percentile(lengths, 99))
-        return {"mean": round(float(np.mean(lengths)), 2), "p99": round(percentile, 1), "most": max(lengths)}
-
-
-def _walk_drawn_stacks(automaton: StackAutomaton) -> _StackWalks:
+def _walk_drawn_stacks(automaton: StackAutomaton) -> tuple[list[int], Counter[int]]:
     """Walks of the closed stack automaton over drawn stacks.
 
     A stack is drawn from the top: a root, a cell for which the root has an edge, then each time any
     LR state that can lie below the last one.
+
+    Returns the cells that each walk read, and LR state of the merged tables -> how many times a
+        walk had to read past it.
     """
     closure, tables = automaton.closure, automaton.tables
     n_cells = tables.n_states
@@ -321,26 +308,27 @@ def _walk_drawn_stacks(automaton: StackAutomaton) -> _StackWalks:
             at = int(np.searchsorted(keys, key))
             edge = at if at < len(keys) and int(keys[at]) == key else -1
         lengths.append(length)
-    return _StackWalks(lengths, dict(sorted(times_read_past.items())))
+    return lengths, times_read_past
 
 
-def _causes(grammar: Grammar, walks: _StackWalks) -> list[dict[str, Any]]:
+def _causes(grammar: Grammar, times_read_past: Counter[int]) -> list[dict[str, Any]]:
     """The rules that make walks read on: the most frequent ones, and those worth rewriting.
 
     They are sorted by frequency. A merged LR state stands for several states; the one with the
     smallest number is shown, by the item that `_kind` chooses.
     """
+    if not times_read_past:
+        return []
     tables = build_lr_tables(grammar, grammar.conflicts)
     lr = build_lr(parsed_grammar(grammar, grammar.conflicts)).restricted(tables.origin)
     classes = coarsest_partition(tables).states.tolist()
-    state_of = {number: state for state, number in reversed(list(enumerate(classes)))}
-    total = sum(walks.times_read_past.values())
-    last_symbols = _last_symbols(lr)
+    last = _last_symbols(lr)
     found: list[dict[str, Any]] = []
-    for cell, times in sorted(walks.times_read_past.items(), key=lambda pair: (-pair[1], pair[0])):
-        item, kind, why = _kind(lr, last_symbols, lr.kernels[state_of[cell]])
-        if len(found) < N_CAUSES or (kind in REWRITABLE and times / total >= NOTABLE):
-            found.append({"rule": lr.items.text(item), "share": round(times / total, 3), "kind": kind, "why": why})
+    for cell, times in sorted(times_read_past.items(), key=lambda pair: (-pair[1], pair[0])):
+        item, kind, why = _kind(lr, last, lr.kernels[classes.index(cell)])
+        share = times / times_read_past.total()
+        if len(found) < N_CAUSES or (kind in REWRITABLE and share >= NOTABLE):
+            found.append({"rule": lr.items.text(item), "share": round(share, 3), "kind": kind, "why": why})
     return found
 
 
@@ -393,7 +381,7 @@ def _kind(lr: Automaton, last_symbols: dict[int, set[int]], kernel: Sequence[int
 def _worst_states(grammar: Grammar, automaton: StackAutomaton, entries: Entries) -> list[dict[str, Any]]:
     """The lexer states with most entries: a text that leads there, its terminals, its entries."""
     transducer = automaton.required.transducer
-    texts = _shortest_texts(automaton)
+    texts = beginnings(transducer)
     counts = entries[SIZES[0]]
     order = sorted(range(len(counts)), key=lambda q: (-counts[q], q))[:N_STATES]
     return [
@@ -405,20 +393,6 @@ def _worst_states(grammar: Grammar, automaton: StackAutomaton, entries: Entries)
         for q in order
         if counts[q]
     ]
-
-
-def _shortest_texts(automaton: StackAutomaton) -> dict[int, bytes]:
-    """Lexer state -> a shortest beginning of a lexeme that leads there, printable if possible."""
-    transducer = automaton.required.transducer
-
-    def edges(state: int) -> Iterator[tuple[int, int]]:
-        for byte in VISIBLE_FIRST:
-            klass = int(transducer.byte_class[byte])
-            after = int(transducer.next_state[state, klass])
-            if after >= 0 and not transducer.output[state, klass]:
-                yield byte, after
-
-    return shortest_texts([START_STATE, *transducer.mode_state.tolist()], edges)
 
 
 def _advice(
@@ -434,25 +408,21 @@ def _advice(
     for cause in causes:
         if cause["share"] >= NOTABLE and cause["kind"] in REWRITABLE:
             found.append(f"{cause['rule']} ({cause['share']:.0%} of the reads past the first): {cause['why']}")
-    transducer = automaton.required.transducer
+    transducer, of_state = automaton.required.transducer, entries[SIZES[0]]
     of_terminal: Counter[int] = Counter()
-    states: Counter[int] = Counter()
-    for q, live in enumerate(transducer.live):
-        if len(live) == 1:
-            of_terminal[live[0]] += entries[SIZES[0]][q]
-            states[live[0]] += 1
-    total = max(1, sum(entries[SIZES[0]]))
+    states = Counter(live[0] for live in transducer.live if len(live) == 1)
+    for live, count in zip(transducer.live, of_state, strict=True):
+        of_terminal.update({live[0]: count} if len(live) == 1 else {})
     for terminal, count in sorted(of_terminal.items(), key=lambda pair: (-pair[1], pair[0]))[:2]:
-        if count / total >= MUCH and states[terminal] > 4:
+        share = count / max(1, sum(of_state))
+        if share >= MUCH and states[terminal] > 4:
             found.append(
-                f"terminal {grammar.display_name(terminal)} has {states[terminal]} lexer states with {count / total:.0%} of all entries: "
+                f"terminal {grammar.display_name(terminal)} has {states[terminal]} lexer states with {share:.0%} of all entries: "
                 "a pattern with fewer states where it may end, or one split into terminals that the rules join, has fewer"
             )
-    backs_up = [q for q, terminal in enumerate(transducer.fallback) if terminal >= 0]
-    if len(backs_up) > transducer.n_states // 10 and len(backs_up) > 8:
-        names = Counter(transducer.fallback[q] for q in backs_up)
-        name = grammar.display_name(min(names, key=lambda t: (-names[t], t)))
-        found.append(
-            f"in {len(backs_up)} lexer states the lexer may back up, most often to {name}: make terminals differ sooner"
-        )
+    backs_up = Counter(terminal for terminal in transducer.fallback if terminal >= 0)
+    n = backs_up.total()
+    if n > transducer.n_states // 10 and n > 8:
+        name = grammar.display_name(min(backs_up, key=lambda t: (-backs_up[t], t)))
+        found.append(f"in {n} lexer states the lexer may back up, most often to {name}: make terminals differ sooner")
     return found

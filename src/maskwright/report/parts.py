@@ -1,31 +1,25 @@
-"""What several reports share: facts that are ready for JSON, and tables for a terminal."""
+"""What several reports share: words, and tables for a terminal."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from maskwright.report.figures import counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
 
-@dataclass(frozen=True)
-class Report:
-    """What something has become.
+def counted(n: int, one: str, many: str = "") -> str:
+    """A number with its noun in the singular or plural.
 
-    facts : ready for JSON.
+    one : the singular. many : the plural; by default the singular with an s.
+
+    >>> counted(1, "class", "classes"), counted(2, "class", "classes"), counted(1200, "rule")
+    ('1 class', '2 classes', '1,200 rules')
     """
-
-    facts: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The facts, ready for JSON."""
-        return dict(self.facts)
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 class Words(string.Formatter):
@@ -77,6 +71,7 @@ def table(*heads: str, rows: Iterable[Iterable[RenderableType | int]] = (), titl
         pad_edge=False,
         title=title,
         title_justify="left",
+        title_style="bold",
     )
     for head in heads:
         right = head.startswith(">")

@@ -19,9 +19,10 @@ from maskwright.analysis.legality.follow import build_follow_graph, sentential_f
 from maskwright.analysis.legality.graph import Graph
 from maskwright.analysis.legality.pushdown import Pushdown, Run
 from maskwright.analysis.legality.verdict import START
+from maskwright.report.html import pieces
 from maskwright.report.parts import table
 from maskwright.report.question import MOST_DRAWN, Question
-from maskwright.report.svg import PICTURE_STYLE, STEP_LABELS, Markup, cumulative_picture, joined, node
+from maskwright.report.svg import STEP_LABELS, Markup, cumulative_picture, node
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,27 +50,25 @@ def check_drawing(
     Raises: MaskwrightError if they do not go with each other or with the other options.
     """
     if drawing is None:
-        if draw is not None:
-            raise MaskwrightError("--draw says what to draw: add --drawing FILE")
-        return
-    if draw is None and not has_question:
-        raise MaskwrightError(
-            f"--drawing needs to know what: add --then TERMINALS, or --draw {' or '.join(PICTURES[:3])}"
-        )
-    if draw is not None and draw not in PICTURES:
+        wrong = {"--draw says what to draw: add --drawing FILE": draw is not None}
+    elif draw is None:
+        what = " or ".join(PICTURES[:3])
+        wrong = {f"--drawing needs to know what: add --then TERMINALS, or --draw {what}": not has_question}
+    elif draw not in PICTURES:
         raise UnknownNameError(f"there is no picture {draw!r}" + suggestion(draw, PICTURES))
-    if has_question != (draw is None or draw in OF_QUESTION):
-        raise MaskwrightError(
-            f"--draw {draw} is {'not ' * has_question}about a question: {'leave out' if has_question else 'add'} --then"
-        )
-    if draw == "entries" and not has_tokenizer:
-        raise MaskwrightError("--draw entries counts entries of a vocabulary: add --tokenizer T")
-    if draw == "entries" and drawing.suffix in GRAPHS:
-        raise MaskwrightError(f"{drawing}: the entries are no graph; name a file that ends in .svg")
-    if draw in OF_GRAMMAR and (has_tokenizer or has_more):
-        raise MaskwrightError(
-            f"--draw {draw} only draws: leave out --tokenizer, --json, --html, --exact and certificates"
-        )
+    else:
+        about = f"is {'not ' * has_question}about a question: {'leave out' if has_question else 'add'} --then"
+        others = "--tokenizer, --json, --html, --exact and certificates"
+        wrong = {
+            f"--draw {draw} {about}": has_question != (draw in OF_QUESTION),
+            "--draw entries counts entries of a vocabulary: add --tokenizer T": draw == "entries" and not has_tokenizer,
+            f"{drawing}: the entries are no graph; name a file that ends in .svg": draw == "entries"
+            and drawing.suffix in GRAPHS,
+            f"--draw {draw} only draws: leave out {others}": draw in OF_GRAMMAR and (has_tokenizer or has_more),
+        }
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise MaskwrightError(message)
 
 
 def render(graph: Graph[Any], title: str, path: Path) -> str:
@@ -140,8 +139,5 @@ def render_entries(facts: dict[str, Any]) -> str:
     states = facts.get("post_states", facts["states"])
     columns = {step: [state[step] for state in states] for step in STEP_LABELS}
     picture = cumulative_picture(columns.pop("original"), columns.pop("exact"), columns)
-    begin = picture.index(">") + 1
-    return (
-        joined([Markup(picture[:begin]), node("style", Markup(_COLOURS + PICTURE_STYLE)), Markup(picture[begin:])])
-        + "\n"
-    )
+    head, mark, rest = picture.partition(">")
+    return f"{head}{mark}{node('style', Markup(_COLOURS + pieces()['pictures']))}{rest}\n"

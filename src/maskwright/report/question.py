@@ -22,7 +22,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.bar_hillel import never_legal_pyformlang
-from maskwright.analysis.legality.certificate import Certificate, Proof, check_certificate, spell
+from maskwright.analysis.legality.certificate import Certificate, Proof, Witness, check_certificate, spell
 from maskwright.analysis.legality.deciders import Deciders
 from maskwright.analysis.legality.exact import ExactDeciders
 from maskwright.analysis.legality.explain import Explainer
@@ -127,20 +127,17 @@ class Question:
         named = (*self.context, *self.sequence, *self.other)
         if START in named[1:]:
             raise GrammarError("START is the start of the text: it can be the first of the context alone")
+        name, most = self.grammar.name, self.grammar.n_terminals - 1
         for number in named:
-            if not START <= number < self.grammar.n_terminals:
-                raise GrammarError(
-                    f"grammar {self.grammar.name} has no terminal number {number}; expected 0 to {self.grammar.n_terminals - 1}"
-                )
+            if not START <= number <= most:
+                raise GrammarError(f"grammar {name} has no terminal number {number}; expected 0 to {most}")
         used = {symbol for rule in reduced.rules for symbol in rule.rhs}
         for symbol in named:
             if symbol not in used and symbol != START:
-                why = (
-                    "is ignored, so it may stand anywhere"
-                    if symbol in self.grammar.ignored
-                    else "is in no rule that a text can use"
-                )
-                raise GrammarError(f"grammar {self.grammar.name}: {self.grammar.display_name(symbol)} {why}")
+                why = "is in no rule that a text can use"
+                if symbol in self.grammar.ignored:
+                    why = "is ignored, so it may stand anywhere"
+                raise GrammarError(f"grammar {name}: {self.grammar.display_name(symbol)} {why}")
         object.__setattr__(self, "_reduced", reduced)
 
     def ask(self, engine: Engine) -> Answer:
@@ -187,9 +184,8 @@ class Question:
         explainer = Explainer(Deciders(self.grammar))
 
         def after(verdict: Verdict) -> str | None:
-            if verdict.holds is not False:
-                return None
-            return spell(self.grammar, [self.grammar.terminal_number[name] for name in verdict.witness])
+            witness = [self.grammar.terminal_number[name] for name in verdict.witness]
+            return spell(self.grammar, witness) if verdict.holds is False else None
 
         if self.other:
             both = explainer.jointly_legal(self.context, self.sequence, self.other)
@@ -213,45 +209,34 @@ class Question:
         else:
             claims = [decide(self.context, self.sequence) for decide in (deciders.never_legal, deciders.always_legal)]
         certificates = tuple(claim.certificate for claim in claims)
+        holds: list[bool | None] = []
+        after: list[str | None] = []
         for found in certificates:
             check_certificate(deciders.tables, found)
-
-        def holds(found: Certificate) -> bool | None:
-            return True if isinstance(found, Proof) else False if found.is_real else None
-
-        def after(found: Certificate) -> str | None:
-            return spell(self.grammar, found.text) if holds(found) is False and not isinstance(found, Proof) else None
-
-        grounds = tuple(said_of(found, tables) for found in certificates)
+            holds.append(True if isinstance(found, Proof) else False if found.is_real else None)
+            after.append(spell(self.grammar, found.text) if isinstance(found, Witness) and found.is_real else None)
+        grounds = [said_of(found, tables) for found in certificates]
         if tables.not_shown:
-            grounds += (f"LR tables: {tables}: {tables.not_shown}",)
+            grounds.append(f"LR tables: {tables}: {tables.not_shown}")
         if self.grammar.conflicts == "shift":
-            grounds += ("every action of a conflict is followed here, though the grammar decides for shifts",)
-        answer = Answer("exact", grounds=grounds, tables=str(tables), certificates=certificates)
+            grounds.append("every action of a conflict is followed here, though the grammar decides for shifts")
+        if self.other and after[0] is not None:
+            grounds.append(f"only one of them can follow {after[0] or 'the start of the text'}")
+        answer = Answer("exact", grounds=tuple(grounds), tables=str(tables), certificates=certificates)
         if self.other:
-            shown = after(certificates[0])
-            if shown is not None:
-                grounds += (f"only one of them can follow {shown or 'the start of the text'}",)
-            return replace(answer, jointly=holds(certificates[0]), grounds=grounds)
-        never, always = certificates
-        return replace(
-            answer, never=holds(never), always=holds(always), legal_after=after(never), refused_after=after(always)
-        )
+            return replace(answer, jointly=holds[0])
+        return replace(answer, never=holds[0], always=holds[1], legal_after=after[0], refused_after=after[1])
 
     def _by_exploration(self) -> Answer:
-        if self.other:
-            return Answer("exploration", grounds=("the exploration does not compare sequences",))
         exploration = self.exploration()
-        if exploration is None:
-            return Answer("exploration", grounds=("the exploration knows the start of the text only alone",))
+        if self.other or exploration is None:
+            why = "does not compare sequences" if self.other else "knows the start of the text only alone"
+            return Answer("exploration", grounds=(f"the exploration {why}",))
         size = f"{len(exploration.nodes)} situations, {len(exploration.edges)} steps"
         if exploration.unproved is None:
-            return Answer(
-                "exploration", always=True, grounds=(f"every stack of return addresses lets it be read ({size})",)
-            )
-        _, borrowed = exploration.unproved
-        text = exploration.pushdown.text
-        below = ", then ".join(map(text, borrowed)) if borrowed else "nothing"
+            ground = f"every stack of return addresses lets it be read ({size})"
+            return Answer("exploration", always=True, grounds=(ground,))
+        below = ", then ".join(map(exploration.pushdown.text, exploration.unproved[1])) or "nothing"
         cut = "; a limit cut the exploration off" if exploration.is_truncated else ""
         return Answer("exploration", grounds=(f"no proof where {below} is borrowed ({size}){cut}",))
 
@@ -335,13 +320,12 @@ class Answers:
 
         facts, said = self.to_dict(), _SAID[self.verdict]
         asked = ["jointly"] if self.question.other else ["never", "always"]
-        if self.verdict == "unknown":
-            if self.question.other:
-                said = "is not known to follow exactly where the other does"
-            elif self.faults and all(answer.never is None for answer in self.answers):
+        if self.verdict == "unknown" and self.question.other:
+            said = "is not known to follow exactly where the other does"
+        elif self.verdict == "unknown" and all(answer.never is None for answer in self.answers):
+            said = "is not proved to follow always; no engine that tells whether ever was asked"
+            if self.faults:
                 said = "nothing is known, see the fault below"
-            elif all(answer.never is None for answer in self.answers):
-                said = "is not proved to follow always; no engine that tells whether ever was asked"
         words = {True: "yes", False: "no", None: "?"}
         rows = []
         for answer in self.answers:
@@ -402,9 +386,8 @@ def ask(
     if jointly is not None and not question.other:
         raise GrammarError("the sequence to compare with is empty")
     wanted = list(dict.fromkeys(engines))
-    for name in wanted:
-        if name not in ENGINES:
-            raise UnknownNameError(f"no engine is named {name!r}" + suggestion(name, ENGINES))
+    if unknown := [name for name in wanted if name not in ENGINES]:
+        raise UnknownNameError(f"no engine is named {unknown[0]!r}" + suggestion(unknown[0], ENGINES))
     if not wanted:
         raise MaskwrightError(f"no engine is asked; expected some of {', '.join(ENGINES)}")
     answers: list[Answer] = []
@@ -423,10 +406,9 @@ def _as_terminals(grammar: Grammar, name: str, given: str | Sequence[int]) -> tu
     """The numbers of terminals that are given by number or by name."""
     if isinstance(given, str):
         return terminals_of(grammar, given)
-    found = tuple(given)
-    if any(isinstance(each, str) for each in found):
+    if any(isinstance(each, str) for each in given):
         raise MaskwrightError(f"{name} is {clip(given)}; expected numbers of terminals, or one text with their names")
-    return tuple(as_integer(f"a member of {name}", each) for each in found)
+    return tuple(as_integer(f"a member of {name}", each) for each in given)
 
 
 def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:
@@ -441,9 +423,8 @@ def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:
     known: dict[str, int] = {}
     for number, terminal in enumerate(grammar.terminals):
         literal = terminal.literal
-        names = [terminal.name, grammar.display_name(number)]
-        names += [] if literal is None else [f'"{literal}"', json.dumps(literal, ensure_ascii=False), literal]
-        for name in names:
+        spelled = () if literal is None else (f'"{literal}"', json.dumps(literal, ensure_ascii=False), literal)
+        for name in (terminal.name, grammar.display_name(number), *spelled):
             known.setdefault(name, number)
     known |= {terminal.name: number for number, terminal in enumerate(grammar.terminals)}
     found: list[int] = []

@@ -1,7 +1,7 @@
 """Markup, and the report's pictures as SVG. In: numbers of the facts. Out: markup.
 
 Only `node` makes markup. It escapes everything that is not `Markup` already, so no text of a
-grammar can become a tag. The elements of a picture have classes. `PICTURE_STYLE` gives them colours
+grammar can become a tag. The elements of a picture have classes. `page.html` gives them colours
 from the page's variables, in light and dark.
 """
 
@@ -38,23 +38,6 @@ RULES_LABELS = {"lark": "rules as loaded", "normalised": "rules normalised"}
 """Form of the rules -> its words in the reports."""
 VERDICTS = ("never", "sometimes", "always")
 """The words of the verdicts 0, 1 and 2."""
-
-PICTURE_STYLE = """
-svg { display: block; width: 100%; height: auto; font-family: inherit; }
-svg text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
-svg .quiet { fill: var(--soft); font-size: 11px; }
-svg .rule { stroke: var(--line); fill: none; }
-svg path.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
-svg .curve.before, svg .curve.post { stroke: var(--before); }
-svg .curve.after, svg .curve.sound { stroke: var(--after); }
-svg .curve.lark { stroke-dasharray: 5 4; }
-svg text.post { fill: var(--before-ink); } svg text.sound { fill: var(--after-ink); }
-svg .never { fill: var(--never); } svg .run { fill: none; }
-svg .sometimes { stroke: var(--sometimes); } svg .always { stroke: var(--always); }
-svg .grid { stroke: var(--paper); stroke-width: .7; fill: none; pointer-events: none; }
-@media (max-width: 30rem) { svg text { font-size: 13.5px; } svg .quiet { font-size: 12px; } }
-svg .hit { fill: transparent; } svg .row:hover .hit { fill: var(--hover); }
-"""
 
 
 class Markup(str):
@@ -294,9 +277,7 @@ def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
     if named:
         lines = [f"M{left + size * i} {top}V{height}M{left} {top + size * i}h{width}" for i in range(1, len(kept))]
         content.append(node("path", class_="grid", d="".join(lines)))
-    description = (
-        f"{len(kept) + 1} rows (left terminal, or the start of the text) by {len(kept)} columns (right terminal)"
-    )
+    rows, columns = "(left terminal, or the start of the text)", f"{len(kept)} columns (right terminal)"
     attributes: dict[str, str | float] = {
         "class_": "matrix",
         "style": f"max-width:{full}px;min-width:{min(480, full)}px",
@@ -304,6 +285,7 @@ def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
         "data_size": size,
         "data_names": json.dumps(names, ensure_ascii=False),
     }
+    description = f"{len(kept) + 1} rows {rows} by {columns}"
     return _picture(full, height + 2, "Which terminal can follow which", description, *content, **attributes)
 
 
@@ -314,8 +296,6 @@ def most_active(matrix: Sequence[str], limit: int) -> list[int]:
     limit : most columns to draw.
     """
     n = len(matrix) - 1
-    if n <= limit:
-        return list(range(n))
     activity = [n - matrix[i].count("0") + sum(row[i] != "0" for row in matrix) for i in range(n)]
     return sorted(sorted(range(n), key=lambda i: (-activity[i], i))[:limit])
 
