@@ -395,5 +395,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-__all__ = ["BusyError", "CancelledError", "NoProcessError", "Pool", "WorkerError"]

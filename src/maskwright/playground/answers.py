@@ -353,6 +353,3 @@ def _is_whole(matcher: Matcher) -> bool:
 def _findings(report: Report) -> dict[str, Any]:
     facts = report.to_dict()
     return {name: facts[name] for name in ("findings", "skipped", "counts", "passed")}
-
-
-__all__ = ["Answers", "Read", "answering", "legal", "read_text", "utf16_units"]

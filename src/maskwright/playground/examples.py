@@ -126,6 +126,3 @@ def library_text(name: str) -> str | None:
     (1, None)
     """
     return grammar_text(name) if name in known_grammars() else None
-
-
-__all__ = ["Example", "examples", "library_text"]

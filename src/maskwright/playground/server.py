@@ -435,6 +435,3 @@ def _json(value: Any) -> bytes:
 
 def _error(message: str) -> bytes:
     return _json({"error": {"message": message}})
-
-
-__all__ = ["MOST_BODY", "MOST_CONNECTIONS", "AnswerPool", "PlaygroundServer"]

@@ -270,6 +270,3 @@ def _weights_problem(folder: Path) -> Problem | None:
 def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
     for pattern in patterns:
         yield from (file for file in folder.glob(pattern) if file.is_file() and file.name not in _OF_TRAINING)
-
-
-__all__ = ["CONFIG", "GENERATION", "ModelFolder", "read_folder"]

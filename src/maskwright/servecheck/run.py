@@ -331,6 +331,3 @@ def refusal_of(kind: str, text: str, vocabulary: Vocabulary) -> str:
     except MaskwrightError as error:
         return str(error)
     return ""
-
-
-__all__ = ["check_serving", "refusal_of"]

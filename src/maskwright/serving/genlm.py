@@ -130,6 +130,3 @@ def potential(store: AnyTable, tokens: Sequence[Any] | None = None) -> Any:
             return potential(store, tokens)
 
     return StorePotential(list(tokens))
-
-
-__all__ = ["PrefixWeights", "potential"]

@@ -129,6 +129,3 @@ def _text(written: str, kind: int, model: str, where: str) -> bytes:
             f"{where} is {written!r}, but {wrong[0]!r} stands for no byte in a tokenizer of kind gpt2"
         )
     return bytes(alphabet[character] for character in written)
-
-
-__all__ = ["LlamaCppMasks", "load_vocabulary_from_gguf"]

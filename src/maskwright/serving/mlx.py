@@ -51,6 +51,3 @@ class MlxMasks:
         mx = self._mx
         allowed = self._masks.allowed(np.array(tokens)[None, :], logits.shape[-1])
         return mx.where(mx.array(allowed.reshape(logits.shape)), logits, mx.array(-float("inf"), logits.dtype))
-
-
-__all__ = ["MlxMasks"]

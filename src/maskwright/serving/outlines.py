@@ -160,6 +160,3 @@ def _classes() -> tuple[Any, Any]:
     backend = type("MaskwrightBackend", (BackendMasks, BaseBackend), {})
     processor = type("MaskwrightOutlinesProcessor", (ProcessorMasks, OutlinesLogitsProcessor), {})
     return backend, processor
-
-
-__all__ = ["NAME", "BackendMasks", "ProcessorMasks", "make_backend", "register"]

@@ -80,6 +80,3 @@ class PrefixMasks:
         found = np.zeros((len(words), columns), bool)
         found[:, : bits.shape[1]] = bits
         return found
-
-
-__all__ = ["PrefixMasks"]

@@ -301,6 +301,3 @@ def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary, n_tok
             f"the store {clip(name)} has {len(theirs):,} tokens and the model {n_tokens:,}; build it from the model's own tokenizer"
         )
     return store  # type: ignore[no-any-return]
-
-
-__all__ = ["RequestChecker", "RequestCompiler", "RequestStore"]

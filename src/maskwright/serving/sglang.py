@@ -158,7 +158,7 @@ class GrammarMasks:
         self.current_token = token
         if self._failed is not None:
             raise IllegalTokenError(f"token {token} was chosen without a mask: {self._failed}")
-        self.matcher.read(token)
+        self.matcher.advance(token)
 
     def rollback(self, k: int) -> None:
         """Take back the last k tokens. Raises: as `Matcher.rollback`."""
@@ -199,7 +199,7 @@ class GrammarMasks:
 
     def fill_row(self, row: npt.NDArray[np.int32]) -> None:
         """Write the mask of the tokens allowed next. row : (W,) int32."""
-        self._failed = self.matcher.fill(row.view(np.uint32))
+        self._failed = self.matcher.fill_row(row.view(np.uint32))
         if self._failed is not None:
             _logger.warning("no mask can be made for a request with %s: %s", self.key[0], self._failed)
 
@@ -366,6 +366,3 @@ def new_mask(vocab_size: int, rows: int) -> Any:
     """A mask that allows all: (rows, ceil(vocab_size / 32)) int32, a tensor on the host."""
     torch = need_torch()
     return torch.full((rows, n_words(vocab_size)), -1, dtype=torch.int32, pin_memory=_pins())
-
-
-__all__ = ["NAME", "BackendMasks", "GrammarMasks", "make_backend", "register"]

@@ -334,6 +334,3 @@ def _checker(settings: ServerSettings) -> RequestChecker:
         _checkers[key] = RequestChecker(reader, workers=settings.workers)
         _checkers[key].start()
     return _checkers[key]
-
-
-__all__ = ["check_params", "leave_tags_to_us", "register"]

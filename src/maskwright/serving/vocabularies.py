@@ -40,6 +40,3 @@ def _shorter(vocabulary: Vocabulary, size: int) -> Vocabulary:
     special = {name: token for token, name in vocabulary.special.items() if token < size}
     kept = [token for token in vocabulary.eos if token < size]
     return Vocabulary.from_tokens(vocabulary.tokens[:size], eos=kept, special=special, name=vocabulary.name)
-
-
-__all__ = ["server_vocabulary"]

@@ -294,6 +294,3 @@ def _bytes() -> Vocabulary:
     """The vocabulary of the single bytes."""
     tokens = [bytes((byte,)) for byte in range(256)]
     return Vocabulary.from_tokens([*tokens, b""], eos=[256], name="bytes")
-
-
-__all__ = ["Build", "Check", "Workshop", "answering", "default_workers"]

@@ -98,13 +98,3 @@ def apply_token_bitmask_inplace(
             apply_rows(values, numbers.to(logits.device), words.contiguous())
         except MaskwrightError as error:
             raise RefusedError(str(error)) from error
-
-
-__all__ = [
-    "allocate_token_bitmask",
-    "apply_token_bitmask_inplace",
-    "as_words",
-    "get_bitmask_shape",
-    "reset_token_bitmask",
-    "row_of",
-]

@@ -465,14 +465,3 @@ def _as_json(what: str, value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value)
     except (TypeError, ValueError) as error:
         raise RefusedError(f"the {what} cannot be written as JSON: {error}") from error
-
-
-__all__ = [
-    "CompiledGrammar",
-    "Grammar",
-    "GrammarCompiler",
-    "RefusedError",
-    "StructuralTagItem",
-    "TokenizerInfo",
-    "VocabType",
-]

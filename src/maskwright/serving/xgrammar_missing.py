@@ -59,6 +59,3 @@ def _refuse(of: type, name: str) -> NoReturn:
         if remedy is not None:
             raise MissingError(f"maskwright stands in for xgrammar here, and has no {each.__name__}.{name}: {remedy}")
     raise AttributeError(f"{of.__name__} has no attribute {name!r}")
-
-
-__all__ = ["MissingError", "Partial", "RefusedError"]

@@ -434,6 +434,3 @@ def _warn(folder: Path, what: str, reason: str, wanted: str = "a writable folder
         FOLDER_VARIABLE,
         wanted,
     )
-
-
-__all__ = ["cache_folder", "cached_store", "clear_cache"]

@@ -226,6 +226,3 @@ def _token(token: int | str, name: str, vocabulary: Vocabulary, texts: Mapping[b
             f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
         )
     return token
-
-
-__all__ = ["ComposedStore", "build_composed_store", "check_tokens"]

@@ -12,7 +12,7 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.loading.names import has_directives
-from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.loading.sources import as_grammar
 from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary
 
 if TYPE_CHECKING:
@@ -151,6 +151,3 @@ def refuse_options(constraint: Constraint | Composition, streamlined: bool, rule
             f"grammar {constraint.name} has lexing {constraint.lexing!r}, whose stores hold no entries, so {option} does not apply: "
             "leave it out, or load the grammar with lexing='nfa'"
         )
-
-
-__all__ = ["GrammarSource", "as_constraint", "refuse_options", "store_of"]
