@@ -7,8 +7,6 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from maskwright.analysis.errors import LimitError, MaskwrightError, MissingExtraError
 from maskwright.serving.llama_cpp import load_vocabulary_from_gguf
 from maskwright.serving.options import RequestOptions
@@ -138,17 +136,7 @@ class ProcessorMasks:
 
         Raises: as `PrefixMasks.words`.
         """
-        ids = input_ids.cpu().numpy() if self._library == "torch" else np.array(input_ids)
-        allowed = self._masks.allowed(ids, logits.shape[-1])
-        if self._library == "torch":
-            import torch
-
-            return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), -float("inf"))
-        if self._library == "mlx":
-            import mlx.core as mx
-
-            return mx.where(mx.array(allowed), logits, mx.array(-float("inf"), logits.dtype))
-        return np.where(allowed, logits, np.array(-np.inf, logits.dtype))
+        return self._masks.masked(self._library, input_ids, logits)
 
 
 @cache
