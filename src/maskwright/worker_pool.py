@@ -6,10 +6,8 @@ Only the process that asks is told of Ctrl-C, and ends them.
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,7 +21,7 @@ from typing import Any
 
 from maskwright.analysis.deadline import out_of_time
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.worker import ANSWER, ERROR, STOPPED, Parcel, Question, Setup, places_of
+from maskwright.worker import ANSWER, ERROR, STOPPED, Question, Setup
 
 LOOK = 0.05
 """Seconds between two looks at whether somebody still wants the answer."""
@@ -124,23 +122,6 @@ class _Process:
         with self._telling, suppress(OSError):  # receiving says what is wrong
             self.connection.send([each for each in sys.path if isinstance(each, str)])
             self.connection.send(setup)
-
-    def receive(self) -> tuple[str, Any, bool]:
-        """What it says. Raises: EOFError, OSError."""
-        kind, value, is_last = self.connection.recv()
-        if isinstance(value, Parcel) and value.arrays and isinstance(value.arrays[0], int):
-            with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
-                line.setblocking(True)
-                _, files, _, _ = socket.recv_fds(line, 1, 1)
-            if not files:
-                raise OSError("the arrays of a worker did not come: this process may have too many open files")
-            places = places_of(value.arrays)
-            try:
-                data = memoryview(mmap.mmap(files[0], places[-1][1], prot=mmap.PROT_READ))
-            finally:
-                os.close(files[0])
-            value = Parcel(value.pickled, [data[begin:end] for begin, end in places])
-        return kind, value, is_last
 
     def end(self) -> None:
         """End it, whatever it does."""
@@ -310,7 +291,7 @@ class Pool:
                 raise NoProcessError(f"a worker process did not start within {self._starting:g} s")
             try:
                 if worker.connection.poll(LOOK):
-                    kind, said, _ = worker.receive()
+                    kind, said, _ = worker.connection.recv()
                     if kind == ERROR:
                         raise NoProcessError(f"no worker process can be started: {said}")
                     worker.is_ready = True
@@ -338,15 +319,13 @@ class Pool:
                     if not is_wanted:
                         raise CancelledError("the request was cancelled")
                     raise WorkerError(f"{question.what} took longer than {seconds:g} s and was given up")
-            return worker.receive()
+            return worker.connection.recv()
         except (EOFError, OSError) as error:
             if self._is_closed:
                 raise CancelledError("the server ends") from error
-            try:
-                code = worker.process.wait(GRACE)
-            except subprocess.TimeoutExpired:  # it lives: something is wrong on this side
-                raise WorkerError(f"{question.what} was given up: its worker was not understood ({error})") from error
-            if code == -signal.SIGPROF:
+            with suppress(subprocess.TimeoutExpired):
+                worker.process.wait(GRACE)
+            if worker.process.returncode == -signal.SIGPROF:
                 raise out_of_time(question.seconds, question.what) from None
             raise WorkerError(
                 f"{question.what} was given up: the worker process has died, perhaps for lack of memory; it is started anew"

@@ -32,7 +32,7 @@ from maskwright.stores.build import build_and_keep
 from maskwright.stores.cache import FOLDER_VARIABLE, cached_for_request, trim_cache
 from maskwright.stores.sources import store_of
 from maskwright.stores.store import Store
-from maskwright.worker import Parcel, Setup
+from maskwright.worker import Setup
 from maskwright.worker_pool import BusyError, NoProcessError, Pool, WorkerError
 
 Result = TypeVar("Result")
@@ -94,10 +94,10 @@ class Build(NamedTuple):
         """
         return self._build(vocabulary, is_left_open)[1]
 
-    def do(self, vocabulary: Vocabulary) -> Parcel:
+    def do(self, vocabulary: Vocabulary) -> tuple[Any, list[tuple[Any, dict[str, int]]]]:
         """The constraint, and the tables of its grammars in the order in which they are built."""
         constraint, _, built = self._build(vocabulary, is_left_open=True)
-        return Parcel.of((constraint, [(np.asarray(each.table), dict(each.counts)) for each in built]))
+        return constraint, [(np.asarray(each.table), dict(each.counts)) for each in built]
 
     def _build(self, vocabulary: Vocabulary, is_left_open: bool) -> tuple[Any, Any, list[Any]]:
         """The constraint, its store, and the stores of its grammars."""
@@ -207,14 +207,13 @@ class Workshop:
         with time_limit(max(SOON, seconds / 4), what):
             return guarded(request, lambda: opened(found))  # type: ignore[no-any-return]
 
-    def _opened(self, parcel: Parcel) -> Any:
+    def _opened(self, made: tuple[Any, list[tuple[Any, dict[str, int]]]]) -> Any:
         """The store of what a worker has made."""
-        constraint, tables = parcel.open()
+        constraint, tables = made
         rest = iter(tables)
 
         def build(grammar: Grammar, tokens: Vocabulary) -> Store:
-            table, counts = next(rest)
-            return Store.of(EngineTable(grammar, tokens, table, MappingProxyType(counts)))
+            return Store.of(_table(grammar, tokens, *next(rest)))
 
         return store_of(constraint, self.vocabulary or _bytes(), build)
 
@@ -231,7 +230,7 @@ class Workshop:
                 return False
 
             try:
-                answer: Parcel = pool.ask(
+                _, (made,) = pool.ask(
                     task._replace(is_open=False),
                     GENEROUS * seconds,
                     f"the closing of the {task.request.kind}",
@@ -245,10 +244,15 @@ class Workshop:
             except (BusyError, WorkerError) as error:
                 _logger.warning("masks of a grammar stay slow: %s", error)
                 raise
-            _, ((table, counts),) = answer.open()
-            return EngineTable(constraint, vocabulary, table, MappingProxyType(counts))
+            return _table(constraint, vocabulary, *made)
 
         return store.close_in_background(close)
+
+
+def _table(grammar: Grammar, vocabulary: Vocabulary, table: Any, counts: dict[str, int]) -> EngineTable:
+    """The table that a worker has made, read-only as any other."""
+    table.setflags(write=False)
+    return EngineTable(grammar, vocabulary, table, MappingProxyType(counts))
 
 
 _POOLS: weakref.WeakValueDictionary[tuple[str, int, int, str | None], Pool] = weakref.WeakValueDictionary()
