@@ -470,7 +470,7 @@ def test_an_error_begins_on_a_line_of_its_own(runner: CliRunner, folder: Path, m
 
 @pytest.mark.slow
 def test_an_older_python_does_not_judge(runner: CliRunner, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.cli.completion_report import judged
+    from maskwright.cli.complete import judged
     from maskwright.validation import references
 
     monkeypatch.setattr(references, "PYTHON_VERSIONS", {"python": (3, 99)})

@@ -78,10 +78,6 @@ class NoProcessError(WorkerError):
     """No worker process can be started here."""
 
 
-def _never() -> bool:
-    return False
-
-
 class _Process:
     """A worker as seen from here.
 
@@ -175,7 +171,7 @@ class Pool:
         *,
         key: object = None,
         waiting: float | None = None,
-        is_cancelled: Callable[[], bool] = _never,
+        is_cancelled: Callable[[], bool] = lambda: False,
         is_patient: bool = False,
         n_shares: int = 1,
     ) -> Any:
@@ -319,7 +315,7 @@ class Pool:
                     if not is_wanted:
                         raise CancelledError("the request was cancelled")
                     raise WorkerError(f"{question.what} took longer than {seconds:g} s and was given up")
-            return worker.connection.recv()
+            return worker.connection.recv()  # type: ignore[no-any-return]
         except (EOFError, OSError) as error:
             if self._is_closed:
                 raise CancelledError("the server ends") from error

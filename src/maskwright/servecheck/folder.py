@@ -141,7 +141,7 @@ def read_folder(source: str | Path) -> ModelFolder:
         path,
         size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None,
         ends,
-        bool(found.get(CONFIG)) and _can_be_loaded(path),
+        bool(found.get(CONFIG)) and any(_files(path, _LOADED)),
         {name: end for name in _NAMING_TEXTS if (end := _end_text(_object(path / name)))},
         frozenset(broken),
         frozenset(left_out),
@@ -226,11 +226,6 @@ def _object(path: Path) -> dict[str, Any]:
         return read_object(path) or {}
     except UnreadableError:
         return {}
-
-
-def _can_be_loaded(folder: Path) -> bool:
-    """Whether there are weights that transformers can load."""
-    return any(_files(folder, _LOADED))
 
 
 def _weights_problem(folder: Path) -> Problem | None:

@@ -7,12 +7,11 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from maskwright.analysis.errors import LimitError, MaskwrightError, MissingExtraError
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.serving.llama_cpp import load_vocabulary_from_gguf
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.prefix_masks import PrefixMasks
-from maskwright.serving.requests import RequestCompiler
-from maskwright.serving.vocabularies import server_vocabulary
+from maskwright.serving.requests import RequestCompiler, server_vocabulary
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import Vocabulary
@@ -85,14 +84,8 @@ class BackendMasks:
 
     def get_regex_logits_processor(self, regex: str) -> Any:
         """The processor of an expression that whole texts match."""
-        try:
-            return self._processor(self._compiler.compile("regex", regex))
-        except LimitError:
-            raise
-        except MaskwrightError:
-            if _is_in_brackets(regex):
-                self._compiler.compile("regex", regex[1:-1])  # so that the message shows what the user wrote
-            raise
+        pattern = regex[1:-1] if _is_in_brackets(regex) else regex  # what the user wrote
+        return self._processor(self._compiler.compile("regex", pattern))
 
     def get_cfg_logits_processor(self, grammar: str) -> Any:
         """The processor of a grammar, in Lark, GBNF or EBNF."""

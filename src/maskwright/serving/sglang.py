@@ -10,7 +10,8 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,9 @@ from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, Missi
 from maskwright.decoding.logits import apply_rows, apply_words, need_torch
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
 from maskwright.serving.options import RequestOptions
+from maskwright.serving.requests import server_vocabulary
 from maskwright.serving.server_matcher import ServerMatcher
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
-from maskwright.serving.vocabularies import server_vocabulary
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import VocabularySource
@@ -330,18 +331,12 @@ class BackendMasks:
         row[:] = row | words if is_allowed else row & ~words
 
 
-class _Classes(NamedTuple):
-    """Ours as SGLang knows them, and two of its own."""
-
-    grammar: Any
-    backend: Any
-    invalid: Any
-    stats: Any
-
-
 @cache
-def _classes() -> _Classes:
-    """The classes, made when SGLang is there: our methods come before those of its base classes."""
+def _classes() -> Any:
+    """Our `grammar` and `backend` as SGLang knows them, and its own `invalid` and `stats`.
+
+    They are made when SGLang is there: our methods come before those of its base classes.
+    """
     from sglang.srt.constrained.base_grammar_backend import (
         BaseGrammarBackend,
         BaseGrammarObject,
@@ -351,7 +346,7 @@ def _classes() -> _Classes:
 
     grammar = type("MaskwrightGrammar", (GrammarMasks, BaseGrammarObject), {})
     backend = type("MaskwrightGrammarBackend", (BackendMasks, BaseGrammarBackend), {})
-    return _Classes(grammar, backend, InvalidGrammarObject, GrammarStats)
+    return SimpleNamespace(grammar=grammar, backend=backend, invalid=InvalidGrammarObject, stats=GrammarStats)
 
 
 @cache

@@ -8,9 +8,11 @@ subclasses of them, so that this module needs no vLLM.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import logging
 from collections.abc import Collection, Iterable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +23,11 @@ from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.drafts import Drafts
 from maskwright.serving.options import JSON_KINDS, RequestOptions
+from maskwright.serving.requests import server_vocabulary
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
 from maskwright.serving.token_budget import TokenBudget
 from maskwright.serving.vllm_drafts import PLACEHOLDER, number_of_drafts
-from maskwright.serving.vocabularies import server_vocabulary
 from maskwright.serving.warming import warm_engines
 
 if TYPE_CHECKING:
@@ -65,26 +67,23 @@ class MaskwrightBackend:
         _logger.info("structured outputs by %r, %d configured stores", vocabulary, len(self.settings.stores))
 
     def compile_grammar(
-        self, request_type: Any, grammar_spec: str, stop_token_ids: Collection[int] | None = None
-    ) -> MaskwrightGrammar:
-        """The grammar of a request that says nothing but its constraint.
+        self,
+        request_type: Any,
+        grammar_spec: str,
+        stop_token_ids: Collection[int] | None = None,
+        params: Any = None,
+    ) -> Any:
+        """The grammar of a request.
 
         request_type : a `StructuredOutputOptions`.
         grammar_spec : see `RequestCompiler.check`.
         stop_token_ids : the tokens at which the server stops: masked until the text may end.
-
-        Raises: MaskwrightError, for this request alone.
-        """
-        return self.compile_request(request_type, grammar_spec, stop_token_ids, None)  # type: ignore[no-any-return]
-
-    def compile_request(
-        self, request_type: Any, grammar_spec: str, stop_token_ids: Collection[int] | None, params: Any
-    ) -> Any:
-        """`compile_grammar`, with all that the request says.
-
-        params : its `StructuredOutputsParams`, or None.
+        params : all that the request says, its `StructuredOutputsParams`; None for one that says
+            nothing but its constraint.
 
         Returns a `MaskwrightGrammar`, or, in a hybrid server, what xgrammar compiled.
+
+        Raises: MaskwrightError, for this request alone.
         """
         kind = str(request_type.name).lower()
         try:
@@ -104,14 +103,10 @@ class MaskwrightBackend:
 
     def _of_xgrammar(self, params: Any, stop_token_ids: Collection[int] | None) -> Any:
         """What xgrammar makes of a request."""
-        import copy
-        from types import SimpleNamespace
-
-        from vllm.v1.structured_output.backend_xgrammar import XgrammarBackend, validate_xgrammar_grammar
+        from vllm.v1.structured_output.backend_xgrammar import XgrammarBackend
         from vllm.v1.structured_output.request import get_structured_output_key
 
-        params = copy.copy(params)  # the validation turns a choice into a grammar
-        validate_xgrammar_grammar(SimpleNamespace(structured_outputs=params))
+        params = valid_for_xgrammar(params)
         with self._lock:
             if self._xgrammar is None:
                 self._xgrammar = XgrammarBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=self.vocab_size)
@@ -287,6 +282,18 @@ def vocabulary_of(tokenizer: Any, model_config: Any, vocab_size: int) -> Vocabul
     named = {token for token in (ends if isinstance(ends, list) else [ends]) if isinstance(token, int)}
     eos = {*found.eos, *(token for token in named if 0 <= token < found.size)}
     return server_vocabulary(found, vocab_size, eos, is_padded=False)
+
+
+def valid_for_xgrammar(params: Any) -> Any:
+    """A request's parameters as xgrammar has them: the validation turns a choice into a grammar.
+
+    Raises: ValueError or VLLMValidationError if xgrammar refuses them.
+    """
+    from vllm.v1.structured_output.backend_xgrammar import validate_xgrammar_grammar
+
+    params = copy.copy(params)
+    validate_xgrammar_grammar(SimpleNamespace(structured_outputs=params))
+    return params
 
 
 def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOptions:

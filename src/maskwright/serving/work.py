@@ -29,7 +29,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.reading import Request, RequestReader, guarded, library
 from maskwright.serving.warming import warm_engines
 from maskwright.stores.build import build_and_keep
-from maskwright.stores.cache import FOLDER_VARIABLE, cached_for_request, trim_cache
+from maskwright.stores.cache import FOLDER_VARIABLE, cached_grammar, trim_cache
 from maskwright.stores.sources import store_of
 from maskwright.stores.store import Store
 from maskwright.worker import Setup
@@ -116,16 +116,10 @@ class Build(NamedTuple):
 
     def _built(self, grammar: Grammar, tokens: Vocabulary, is_lazy: bool, is_left_open: bool) -> Any:
         comes_along = self.request.spec.strip() in library()
+        how: Any = {"progress": look_at, "lazy": is_lazy, "is_left_open": is_left_open}
         if self.is_on_disk or comes_along:
-            return cached_for_request(
-                grammar,
-                tokens,
-                progress=look_at,
-                lazy=is_lazy,
-                is_left_open=is_left_open,
-                may_be_trimmed=not comes_along,
-            )
-        return build_and_keep(grammar, tokens, None, progress=look_at, lazy=is_lazy, is_left_open=is_left_open)
+            return cached_grammar(grammar, tokens, may_be_trimmed=not comes_along, **how)
+        return build_and_keep(grammar, tokens, None, **how)
 
 
 def answering(vocabulary: Vocabulary | None) -> Callable[[Check | Build], Any]:

@@ -21,7 +21,10 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.logits import need_torch
 from maskwright.serving.server_matcher import ServerMatcher
-from maskwright.serving.xgrammar_bitmasks import (
+from maskwright.serving.xgrammar_base import (
+    MissingError,
+    Partial,
+    RefusedError,
     allocate_token_bitmask,
     apply_token_bitmask_inplace,
     as_words,
@@ -38,7 +41,6 @@ from maskwright.serving.xgrammar_compiler import (
     VocabType,
     as_tokens,
 )
-from maskwright.serving.xgrammar_missing import MissingError, Partial, RefusedError
 
 if TYPE_CHECKING:
     from types import ModuleType
