@@ -13,8 +13,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Pipe
 from multiprocessing.spawn import get_executable
 from typing import Any
@@ -44,22 +44,6 @@ work(connection)
 """
 """Not `multiprocessing.Process`, which reads the program's main file again, and which processes of
 servers that are daemons may not start."""
-
-
-@contextmanager
-def blocked_interrupts() -> Iterator[None]:
-    """Keep the signal of Ctrl-C from processes that are started inside, from their first moment on.
-
-    A worker that is still importing would print where it was interrupted.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class BusyError(LimitError):
@@ -96,13 +80,14 @@ class _Process:
             raise NoProcessError("no worker process can be started: there is no Python for it on this platform")
         try:
             self.connection, theirs = Pipe()
-            with theirs, blocked_interrupts():
+            with theirs:
                 self.process = subprocess.Popen(
                     [os.fsdecode(program), "-P", "-c", _PROGRAM, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,  # what libraries have to say is not for a server's terminal
                     pass_fds=(theirs.fileno(),),
+                    start_new_session=True,  # a terminal's Ctrl-C is not for it: it would print where it was
                 )
             threading.Thread(target=self._tell, args=(setup,), daemon=True).start()  # it waits until somebody listens
         except (OSError, ValueError, RuntimeError) as error:

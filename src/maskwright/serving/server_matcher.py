@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.endings.ending_spelling import Spelling
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.endings.ending_spelling import Spelling
     from maskwright.serving.requests import RequestStore
 
 _logger = logging.getLogger(__name__)
@@ -258,5 +258,7 @@ class ServerMatcher(Matcher):
 @lru_cache(maxsize=8)
 def _spelling_without(vocabulary: Vocabulary, ends: frozenset[int]) -> Spelling:
     """What spells bytes in other tokens than these."""
+    from maskwright.decoding.endings.ending_spelling import Spelling
+
     tokens = [b"" if token in ends else data for token, data in enumerate(vocabulary.tokens)]
     return Spelling(Vocabulary.from_tokens(tokens, eos=vocabulary.eos))

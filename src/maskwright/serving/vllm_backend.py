@@ -55,7 +55,7 @@ class MaskwrightBackend:
         self.vllm_config, self.tokenizer, self.vocab_size = vllm_config, tokenizer, vocab_size
         self.settings: ServerSettings = read_settings(getattr(vllm_config, "additional_config", None))
         vocabulary = vocabulary_of(tokenizer, getattr(vllm_config, "model_config", None), vocab_size)
-        self.options = options_of(None, vllm_config.structured_outputs_config, self.settings)
+        self.options = options_of("json", None, vllm_config.structured_outputs_config, self.settings)
         self.compiler = make_compiler(vocabulary, self.settings, self.options, vocab_size)
         self._rollback = max(ROLLBACK, 2 * (int(getattr(vllm_config, "num_speculative_tokens", 0) or 0) + 1))
         n_drafts = number_of_drafts(vllm_config)
@@ -87,8 +87,8 @@ class MaskwrightBackend:
         """
         kind = str(request_type.name).lower()
         try:
-            options = options_of(params, self.vllm_config.structured_outputs_config, self.settings)
-            store = self.compiler.compile(kind, grammar_spec, options_for(kind, options, params))
+            options = options_of(kind, params, self.vllm_config.structured_outputs_config, self.settings)
+            store = self.compiler.compile(kind, grammar_spec, options)
             # a configured store may have been built with other ends than the server's
             ends = stop_token_ids or self.compiler.vocabulary.eos
             matcher = ServerMatcher(store, ends, self.vocab_size, self._rollback)
@@ -296,37 +296,34 @@ def valid_for_xgrammar(params: Any) -> Any:
     return params
 
 
-def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOptions:
-    """What a request, the engine's configuration and the settings say of JSON.
+def options_of(kind: str, params: Any, config: Any, settings: ServerSettings) -> RequestOptions:
+    """What a request, the engine's configuration and the settings say of a kind of constraint.
 
     params : a `StructuredOutputsParams`, or None. config : a `StructuredOutputsConfig`. What the
         request says counts more than the rest.
 
-    Raises: MaskwrightError for two that contradict each other.
+    Raises: MaskwrightError for two that contradict each other, or if the request itself has an
+        option that says nothing of its kind.
     """
-    options = settings.options
-    whitespace = "compact" if getattr(config, "disable_any_whitespace", False) else options.whitespace
-    if getattr(params, "disable_any_whitespace", False):
-        if getattr(params, "whitespace_pattern", None) is not None:
-            raise MaskwrightError(
-                "disable_any_whitespace and whitespace_pattern contradict each other; leave one of them out"
-            )
-        whitespace = "compact"
-    elif getattr(params, "whitespace_pattern", None) is not None:
-        whitespace = params.whitespace_pattern
-    options = options._replace(whitespace=whitespace)
+    own = {name: getattr(params, name, None) for name in _OPTIONS}
+    if kind not in JSON_KINDS:
+        for name, value in own.items():
+            if value not in (None, False):
+                raise MaskwrightError(f"{name} is about JSON, but the request has a {kind}: leave it out")
+        return RequestOptions()
+    options, pattern = settings.options, own["whitespace_pattern"]
+    is_compact = own["disable_any_whitespace"]
+    if is_compact and pattern is not None:
+        raise MaskwrightError(
+            "disable_any_whitespace and whitespace_pattern contradict each other; leave one of them out"
+        )
+    if pattern is not None:
+        options = options._replace(whitespace=pattern)
+    elif is_compact or getattr(config, "disable_any_whitespace", False):
+        options = options._replace(whitespace="compact")
     is_closed = any(getattr(each, "disable_additional_properties", False) for each in (params, config))
     return options._replace(additional_properties=False) if is_closed else options
 
 
-def options_for(kind: str, options: RequestOptions, params: Any) -> RequestOptions:
-    """The options that count for a kind of constraint.
-
-    Raises: MaskwrightError if the request itself has an option that says nothing of its kind.
-    """
-    if kind in JSON_KINDS:
-        return options
-    for name in ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern"):
-        if getattr(params, name, None) not in (None, False):
-            raise MaskwrightError(f"{name} is about JSON, but the request has a {kind}: leave it out")
-    return RequestOptions()
+_OPTIONS = ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern")
+"""What a request of vLLM may say of JSON."""

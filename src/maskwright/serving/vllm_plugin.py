@@ -26,7 +26,6 @@ from maskwright.serving.vllm_backend import (
     NAME,
     MaskwrightBackend,
     MaskwrightGrammar,
-    options_for,
     options_of,
     valid_for_xgrammar,
     vocabulary_of,
@@ -288,7 +287,7 @@ def check_params(
     try:
         names = tuple(name for name, _ in settings.stores)
         checker = _checker(names, settings.limits, settings.strict_keywords, settings.workers)
-        options = options_for(name, options_of(params, config, settings), params)
+        options = options_of(name, params, config, settings)
         checker.check(checker.reader.request(name, spec, options), vocabulary)
     except MaskwrightError as error:
         if not settings.hybrid:

@@ -85,22 +85,18 @@ class Build(NamedTuple):
     disk_bytes: int
     is_open: bool = True
 
-    def store(self, vocabulary: Vocabulary, is_left_open: bool) -> Any:
-        """The store, made in this process.
+    def do(self, vocabulary: Vocabulary) -> tuple[Any, list[tuple[Any, dict[str, int]]]]:
+        """The constraint, and the tables of its grammars in the order in which they are built."""
+        constraint, _, built = self.build(vocabulary, is_left_open=True)
+        return constraint, [(np.asarray(each.table), dict(each.counts)) for each in built]
+
+    def build(self, vocabulary: Vocabulary, is_left_open: bool) -> tuple[Any, Any, list[Any]]:
+        """The constraint, its store, and the stores of its grammars, made in this process.
 
         is_left_open : whether the caller sees to the closing of a grammar's. Else a thread does.
 
         Raises: as `RequestReader.read` and `build_store`.
         """
-        return self._build(vocabulary, is_left_open)[1]
-
-    def do(self, vocabulary: Vocabulary) -> tuple[Any, list[tuple[Any, dict[str, int]]]]:
-        """The constraint, and the tables of its grammars in the order in which they are built."""
-        constraint, _, built = self._build(vocabulary, is_left_open=True)
-        return constraint, [(np.asarray(each.table), dict(each.counts)) for each in built]
-
-    def _build(self, vocabulary: Vocabulary, is_left_open: bool) -> tuple[Any, Any, list[Any]]:
-        """The constraint, its store, and the stores of its grammars."""
         constraint = self.reader.read(self.request)
         is_lazy = constraint.kind == "grammar" and self.is_open
         built: list[Any] = []
@@ -161,14 +157,14 @@ class Workshop:
         return found
 
     def build(self, task: Build, seconds: float, what: str) -> Any:
-        """The store. Raises: as `Build.store`; OutOfTimeError; as `Pool.ask`."""
+        """The store. Raises: as `Build.build`; OutOfTimeError; as `Pool.ask`."""
         vocabulary = self.vocabulary
         assert vocabulary is not None
         return self._run(
             task,
             seconds,
             what,
-            lambda: self._closing(task.store(vocabulary, self.pool is not None), task, seconds),
+            lambda: self._closing(task.build(vocabulary, self.pool is not None)[1], task, seconds),
             lambda found: self._closing(self._opened(found), task, seconds),
         )
 
