@@ -26,6 +26,7 @@ from maskwright.decoding.explain.explanation import position_of
 from maskwright.decoding.generation.logits import reader_of
 from maskwright.lint import lint_grammar, lint_schema
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.maskstore.vocabulary.masks import flags_of
 from maskwright.models import BUNDLED, model_folder
 from maskwright.playground.questions import bytes_of, constraint_of, name_of, number_of, text_of
 from maskwright.playground.server import QUESTIONS
@@ -145,7 +146,7 @@ class Answers:
         except MaskwrightError as error:
             dead = str(error)
         filled = time.perf_counter()
-        allowed = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
+        allowed = flags_of(words)[: self.vocabulary.size]
         allowed_bytes = [read.matcher.text.allows(bytes([byte])) for byte in range(256)]
         at = position_of(before, read.good)
         eos = [token for token in self.vocabulary.eos if allowed[token]]

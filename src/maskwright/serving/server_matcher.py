@@ -44,6 +44,9 @@ class ServerMatcher(Matcher):
     max_rollback : how many tokens `rollback` can take back.
     most_slow : CPU seconds that the slow masks of the text may take.
     has_ends : False for a text that no token ends: those of `ends` never come.
+
+    `step`, `replay`, `advance_bytes` and pickles are those of `Matcher`: they know the vocabulary's
+    ends alone.
     """
 
     def __init__(

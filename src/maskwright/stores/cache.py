@@ -87,26 +87,21 @@ def cache_folder() -> Path:
 
     Raises: StoreError if it lies in the user's home directory and there is none.
     """
-    found = _named_folder()
-    if _is_homeless(found):
-        raise StoreError(f"the cache folder {found} {_HOMELESS}; set {FOLDER_VARIABLE} to an absolute path")
+    named = os.environ.get(FOLDER_VARIABLE)
+    try:
+        found = (
+            Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
+        )
+    except RuntimeError:  # platformdirs finds no home directory
+        found = Path("~")
+    if str(found).startswith("~"):
+        raise StoreError(
+            f"the cache folder {found} cannot be found: {_HOMELESS}; set {FOLDER_VARIABLE} to an absolute path"
+        )
     return found
 
 
-def _named_folder() -> Path:
-    """The same; a path that begins with `~` if it lies in a home directory that is not there."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    try:
-        return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
-    except RuntimeError:  # platformdirs finds no home directory
-        return Path("~")
-
-
-_HOMELESS = "cannot be found: this user has no home directory"
-
-
-def _is_homeless(folder: Path) -> bool:
-    return str(folder).startswith("~")
+_HOMELESS = "this user has no home directory"
 
 
 class CacheOptions(TypedDict, total=False):
@@ -333,10 +328,10 @@ _NOT_TRUSTED = "is not used, because others could put stores there"
 
 def _find_folder() -> tuple[Path, str, str]:
     """The cache folder; and what is wrong with it and why, or "" and ""."""
-    folder = _named_folder()
-    if _is_homeless(folder):
-        what, _, why = _HOMELESS.partition(": ")
-        return folder, what, why
+    try:
+        folder = cache_folder()
+    except StoreError:
+        return Path("~"), "cannot be found", _HOMELESS
     try:
         folder = Path(os.path.realpath(folder))
         make_own_folder(folder)
