@@ -145,7 +145,7 @@ def test_the_first_token_begins_inside_the_prompts_last(store: Store, model: Lan
     [
         (
             "[1, }",
-            r"'}' cannot stand at byte 4, line 1:5\n    \[1, }\n        \^\nAllowed there: digits, .*'\[', 'f', 'n', 't', '{'\.",
+            r"'}' cannot stand at byte 4, line 1:5\n    \[1, }\n        \^\nAllowed there: .*'0' to '9', '\[', 'f', 'n', 't', '{'\.",
         ),
         (
             '{"ab":\n  [1,\n "é" 2]}',
@@ -155,7 +155,7 @@ def test_the_first_token_begins_inside_the_prompts_last(store: Store, model: Lan
         ("[1] 2", r"The longest legal beginning is its first 4 of 5 bytes; it is complete\."),
         ("[tru1", r"Allowed there: 'e'\.\n.*first 4 of 5 bytes; it is complete if 'e\]' follows"),
         ('"' + "é" * 5 + "1", r"'1' cannot stand at byte 11, line 1:7"),
-        ("[" + "1, " * 60 + "x" + ", 1" * 60, r"line 1:182\n    \.\.\..*, x, 1, .*\n {67}\^\n"),
+        ("[" + "1, " * 60 + "x" + ", 1" * 60, r"line 1:182\n    \.\.\..*, x, 1, .*\.\.\.\n {57}\^\n"),
     ],
 )
 def test_a_prompt_that_no_text_begins_with(store: Store, prompt: str, message: str) -> None:
@@ -470,7 +470,7 @@ def test_an_error_begins_on_a_line_of_its_own(runner: CliRunner, folder: Path, m
 
 @pytest.mark.slow
 def test_an_older_python_does_not_judge(runner: CliRunner, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.cli.completion_report import judged
+    from maskwright.cli.complete import judged
     from maskwright.validation import references
 
     monkeypatch.setattr(references, "PYTHON_VERSIONS", {"python": (3, 99)})

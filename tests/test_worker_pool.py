@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from maskwright import worker_pool
 from maskwright.analysis.deadline import OutOfTimeError, look, time_limit
 from maskwright.analysis.errors import LimitError, SchemaError
-from maskwright.worker import IN_A_FILE, Setup
+from maskwright.worker import Setup
 from maskwright.worker_pool import BusyError, CancelledError, NoProcessError, Pool, WorkerError
 
 SETUP = Setup("worker_tasks:answering", (), 400 << 20)
@@ -67,12 +66,9 @@ def test_answers_and_errors_come_back(pool: Pool) -> None:
     assert ask(pool, "echo", 3) == 3 and pid_of(pool) == pid
 
 
-@pytest.mark.parametrize("sizes", [[], [3, 0, 5], [IN_A_FILE, 1, 0, IN_A_FILE // 4 + 3]])
-def test_arrays_come_beside_their_pickle(pool: Pool, sizes: list[int]) -> None:
-    for _ in range(2):
-        found = ask(pool, "arrays", sizes).open()
-        assert [array.tolist() for array in found] == [list(range(size)) for size in sizes]
-        assert all(array.dtype == np.int32 and not array.flags.writeable for array in found)
+def test_large_arrays_come_back(pool: Pool) -> None:
+    sizes = [1 << 20, 1, 0]
+    assert [array.tolist() for array in ask(pool, "arrays", sizes)] == [list(range(size)) for size in sizes]
 
 
 def test_fifty_that_take_too_long_leave_the_worker_as_it_was(pool: Pool) -> None:
@@ -203,7 +199,7 @@ def test_a_default_timeout_of_the_host_does_not_count(pool: Pool) -> None:
     socket.setdefaulttimeout(0.2)
     try:
         assert ask(pool, "sleep", 0.5) is None
-        assert sum(each.size for each in ask(pool, "arrays", [IN_A_FILE, 3]).open()) == IN_A_FILE + 3
+        assert sum(each.size for each in ask(pool, "arrays", [1 << 20, 3])) == (1 << 20) + 3
     finally:
         socket.setdefaulttimeout(before)
 
@@ -218,8 +214,9 @@ def test_where_no_file_can_be_opened_questions_are_refused(pool: Pool) -> None:
         with contextlib.suppress(OSError):
             while True:
                 files.append(os.dup(0))
-        with pytest.raises(LimitError, match="was given up"):
-            ask(pool, "arrays", [IN_A_FILE])
+        assert ask(pool, "echo", 1) == 1
+        pool._workers[0].process.kill()
+        pool._workers[0].process.wait()
         with pytest.raises(BusyError, match=r"no worker process can be started: .*try again later"):
             ask(pool, "echo", 1)
     finally:

@@ -172,7 +172,7 @@ def measure(
     requests = {name: request_of(manager, backend, name, of_python and int(name) % 2 == 1, eos) for name in names}
     if backend == "maskwright":
         for request in requests.values():
-            store = request.structured_output_request.grammar._matcher._matcher.store
+            store = request.structured_output_request.grammar._matcher.store
             store.close()  # as after some seconds of serving
     fills, accepts, refused = [], [], set()
     begin, is_over = time.process_time(), False

@@ -441,6 +441,3 @@ def _ends(tokenizer: Any, model: Any) -> list[int]:
     named = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     found += list(named) if isinstance(named, list | tuple) else [named]
     return sorted({int(token) for token in found if token is not None})
-
-
-__all__ = ["Completion", "LanguageModel", "check_model", "complete", "load_model", "read_prompt", "start_completion"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.analysis.loading.names import known_grammars
 from maskwright.decoding.engine.arguments import plain_bytes
+from maskwright.decoding.engine.state import listed_bytes
+from maskwright.decoding.explain.explanation import position_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.matcher import Matcher
@@ -59,24 +60,9 @@ def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None
 def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
     """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
     good = matcher.text.read_longest(data)
-    before, behind = data[:good], data[good:]
-    line = before.count(b"\n") + 1
-    begin = before.rfind(b"\n") + 1
-    end = data.find(b"\n", good)
-    column = len(before[begin:].decode(errors="replace")) + 1
-    shown = data[begin : end if end >= 0 else len(data)].decode(errors="replace")
-    lead, cut = max(0, column - 61), column + 40
-    context = ("..." if lead else "") + shown[lead:cut].replace("\t", " ")
-    caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
-    character = behind.decode(errors="replace")[:1]
-    allowed = list(matcher.text.next_bytes())
-    grammar = matcher.store.name
-    lines = [
-        f"{name} is not the beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
-        f"    {context}",
-        f"    {caret}",
-        f"Allowed there: {_listed(allowed)}.",
-    ]
+    at = position_of(data, good)
+    refused = data[good:].decode(errors="replace")[:1]
+    indent = "".join("\t" if c == "\t" else " " * len(c) for c in at.before)
     longest = f"The longest legal beginning is its first {good} of {len(data)} bytes" if good else "No text begins so"
     with suppress(MaskwrightError):
         ending = matcher.shortest_ending().data.decode(errors="replace")
@@ -85,20 +71,8 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
             if good
             else f"; a short one is {clip(ending)}. What the model is to read before the text goes into the option instruction"
         )
-    return "\n".join([*lines, f"{longest}."])
-
-
-def _listed(allowed: Sequence[int]) -> str:
-    """Bytes in words: letters, digits and non-ASCII bytes as one kind each, others singly."""
-    found = {byte for byte in allowed if byte < 0x80}
-    parts = []
-    for what, members in (("letters", {*range(65, 91), *range(97, 123)}), ("digits", set(range(48, 58)))):
-        if members <= found:
-            parts.append(what)
-            found -= members
-    parts += [repr(chr(byte)) for byte in sorted(found)]
-    if len(parts) > 40:
-        parts[40:] = [f"{len(parts) - 40} more ASCII characters"]
-    if len(found) < len(allowed) and any(byte >= 0x80 for byte in allowed):
-        parts.append("characters outside ASCII")
-    return ", ".join(parts) or "nothing"
+    return (
+        f"{name} is not the beginning of a text of {matcher.store.name}: {refused!r} cannot stand at byte {good}, "
+        f"line {at.line}:{at.column}\n    {at.before}{at.after}\n    {indent}^\n"
+        f"Allowed there: {listed_bytes(matcher.text.next_bytes())}.\n{longest}."
+    )

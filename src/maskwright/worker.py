@@ -13,11 +13,9 @@ import os
 import pickle
 import queue
 import signal
-import socket
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -27,9 +25,6 @@ from maskwright.analysis.errors import MaskwrightError
 
 READY, ANSWER, ERROR, STOPPED = "ready", "answer", "error", "stopped"
 """What a worker says: first, and of each question."""
-IN_A_FILE = 1 << 20
-"""Bytes of arrays from which on they are handed over in a file instead of on the socket."""
-_ALIGNMENT = 64
 _SLACK, _MORE = 1.1, 0.5
 """After so many times the CPU seconds of a question, and so many more, the system ends a worker."""
 
@@ -61,27 +56,6 @@ class Question(NamedTuple):
     n_shares: int = 1
 
 
-class Parcel:
-    """A value on its way between processes: a pickle, and its arrays beside it.
-
-    Arrays that are large lie in a file without a name, which the other process maps.
-    """
-
-    def __init__(self, pickled: bytes, arrays: Sequence[Any]) -> None:
-        self.pickled, self.arrays = pickled, arrays
-
-    @classmethod
-    def of(cls, value: Any) -> Parcel:
-        """What holds a value."""
-        arrays: list[Any] = []
-        pickled = pickle.dumps(value, 5, buffer_callback=lambda found: arrays.append(found.raw()))
-        return cls(pickled, arrays)
-
-    def open(self) -> Any:
-        """The value. Its arrays are read-only, and those of the parcel themselves."""
-        return pickle.loads(self.pickled, buffers=self.arrays)
-
-
 class StoppedError(BaseException):
     """The other end asks to leave a question that can wait."""
 
@@ -111,7 +85,7 @@ class Worker:
                 if not is_last and _memory() > used_up:
                     gc.collect()
                     is_last = _memory() > used_up
-                self._send(kind, value, is_last)
+                self.connection.send((kind, value, is_last))
 
     def _listen(self) -> None:
         """Take what is said. Ends the process, whatever it does, when the other end is closed."""
@@ -140,38 +114,6 @@ class Worker:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
             _limit_memory(0)
-
-    def _send(self, kind: str, value: Any, is_last: bool) -> None:
-        if not isinstance(value, Parcel):
-            self.connection.send((kind, value, is_last))
-            return
-        sizes = [array.nbytes for array in value.arrays]
-        if sum(sizes) < IN_A_FILE:
-            self.connection.send((kind, Parcel(value.pickled, [bytes(array) for array in value.arrays]), is_last))
-            return
-        with _nameless_file() as file:
-            for array in value.arrays:
-                file.write(array)
-                file.write(bytes(-array.nbytes % _ALIGNMENT))
-            file.flush()
-            self.connection.send((kind, Parcel(value.pickled, sizes), is_last))
-            with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
-                socket.send_fds(line, [b"f"], [file.fileno()])
-
-
-def places_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Where arrays of so many bytes lie in their file: begin and end of each."""
-    found, at = [], 0
-    for size in sizes:
-        found.append((at, at + size))
-        at += size + -size % _ALIGNMENT
-    return found
-
-
-def _nameless_file() -> Any:
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create("maskwright"), "wb")
-    return tempfile.TemporaryFile()
 
 
 def _portable(error: MaskwrightError) -> MaskwrightError:

@@ -6,24 +6,22 @@ Only the process that asks is told of Ctrl-C, and ends them.
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Pipe
 from multiprocessing.spawn import get_executable
 from typing import Any
 
 from maskwright.analysis.deadline import out_of_time
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.worker import ANSWER, ERROR, STOPPED, Parcel, Question, Setup, places_of
+from maskwright.worker import ANSWER, ERROR, STOPPED, Question, Setup
 
 LOOK = 0.05
 """Seconds between two looks at whether somebody still wants the answer."""
@@ -48,22 +46,6 @@ work(connection)
 servers that are daemons may not start."""
 
 
-@contextmanager
-def blocked_interrupts() -> Iterator[None]:
-    """Keep the signal of Ctrl-C from processes that are started inside, from their first moment on.
-
-    A worker that is still importing would print where it was interrupted.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class BusyError(LimitError):
     """No worker was free in time, or could be started for now: the work is not done."""
 
@@ -78,10 +60,6 @@ class WorkerError(LimitError):
 
 class NoProcessError(WorkerError):
     """No worker process can be started here."""
-
-
-def _never() -> bool:
-    return False
 
 
 class _Process:
@@ -102,13 +80,14 @@ class _Process:
             raise NoProcessError("no worker process can be started: there is no Python for it on this platform")
         try:
             self.connection, theirs = Pipe()
-            with theirs, blocked_interrupts():
+            with theirs:
                 self.process = subprocess.Popen(
                     [os.fsdecode(program), "-P", "-c", _PROGRAM, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,  # what libraries have to say is not for a server's terminal
                     pass_fds=(theirs.fileno(),),
+                    start_new_session=True,  # a terminal's Ctrl-C is not for it: it would print where it was
                 )
             threading.Thread(target=self._tell, args=(setup,), daemon=True).start()  # it waits until somebody listens
         except (OSError, ValueError, RuntimeError) as error:
@@ -124,23 +103,6 @@ class _Process:
         with self._telling, suppress(OSError):  # receiving says what is wrong
             self.connection.send([each for each in sys.path if isinstance(each, str)])
             self.connection.send(setup)
-
-    def receive(self) -> tuple[str, Any, bool]:
-        """What it says. Raises: EOFError, OSError."""
-        kind, value, is_last = self.connection.recv()
-        if isinstance(value, Parcel) and value.arrays and isinstance(value.arrays[0], int):
-            with socket.socket(fileno=os.dup(self.connection.fileno())) as line:
-                line.setblocking(True)
-                _, files, _, _ = socket.recv_fds(line, 1, 1)
-            if not files:
-                raise OSError("the arrays of a worker did not come: this process may have too many open files")
-            places = places_of(value.arrays)
-            try:
-                data = memoryview(mmap.mmap(files[0], places[-1][1], prot=mmap.PROT_READ))
-            finally:
-                os.close(files[0])
-            value = Parcel(value.pickled, [data[begin:end] for begin, end in places])
-        return kind, value, is_last
 
     def end(self) -> None:
         """End it, whatever it does."""
@@ -194,7 +156,7 @@ class Pool:
         *,
         key: object = None,
         waiting: float | None = None,
-        is_cancelled: Callable[[], bool] = _never,
+        is_cancelled: Callable[[], bool] = lambda: False,
         is_patient: bool = False,
         n_shares: int = 1,
     ) -> Any:
@@ -310,7 +272,7 @@ class Pool:
                 raise NoProcessError(f"a worker process did not start within {self._starting:g} s")
             try:
                 if worker.connection.poll(LOOK):
-                    kind, said, _ = worker.receive()
+                    kind, said, _ = worker.connection.recv()
                     if kind == ERROR:
                         raise NoProcessError(f"no worker process can be started: {said}")
                     worker.is_ready = True
@@ -338,15 +300,13 @@ class Pool:
                     if not is_wanted:
                         raise CancelledError("the request was cancelled")
                     raise WorkerError(f"{question.what} took longer than {seconds:g} s and was given up")
-            return worker.receive()
+            return worker.connection.recv()  # type: ignore[no-any-return]
         except (EOFError, OSError) as error:
             if self._is_closed:
                 raise CancelledError("the server ends") from error
-            try:
-                code = worker.process.wait(GRACE)
-            except subprocess.TimeoutExpired:  # it lives: something is wrong on this side
-                raise WorkerError(f"{question.what} was given up: its worker was not understood ({error})") from error
-            if code == -signal.SIGPROF:
+            with suppress(subprocess.TimeoutExpired):
+                worker.process.wait(GRACE)
+            if worker.process.returncode == -signal.SIGPROF:
                 raise out_of_time(question.seconds, question.what) from None
             raise WorkerError(
                 f"{question.what} was given up: the worker process has died, perhaps for lack of memory; it is started anew"
@@ -395,5 +355,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-__all__ = ["BusyError", "CancelledError", "NoProcessError", "Pool", "WorkerError"]

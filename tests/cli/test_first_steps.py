@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from maskwright.cli import app
-from maskwright.cli.completion_report import _intervened
+from maskwright.cli.complete import _intervened
 
 LISTS = 'start: "x" ("," "x")*\n'
 PERSON = {"properties": {"age": {"type": "integer"}}, "required": ["age"]}

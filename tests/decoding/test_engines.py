@@ -216,6 +216,6 @@ def test_batches_words_generation_and_servers_follow(store: Any) -> None:
     data = b"".join(step.data for step in steps)
     assert mw.load_regex(PATTERN).automaton.matches(data) and matcher.is_accepting()
     server = ServerMatcher(store, (VOCABULARY.tokens.index(b"!"),), VOCABULARY.size)
-    server._matcher.advance_bytes(b";no")
+    server.advance_bytes(b";no")
     row = np.zeros(store.n_words, np.uint32)
-    assert server.fill(row) is None and server.advance(VOCABULARY.tokens.index(b"!")) and server.is_finished()
+    assert server.fill_row(row) is None and server.try_advance(VOCABULARY.tokens.index(b"!")) and server.is_finished()

@@ -186,9 +186,9 @@ def test_a_text_whose_masks_are_slow_ends(
         matcher = ServerMatcher(compiler.compile(kind, spec), None, compiler.vocabulary.size, most_slow=most)
         said = []
         for byte in data:
-            said.append(matcher.fill(row))
+            said.append(matcher.fill_row(row))
             assert row.any()
-            assert matcher.advance(compiler.vocabulary.tokens.index(bytes([byte])))
+            assert matcher.try_advance(compiler.vocabulary.tokens.index(bytes([byte])))
         assert sum(one is None for one in said) == n_filled
         assert all(remedy in one for one in said if one is not None)
 

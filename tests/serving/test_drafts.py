@@ -12,7 +12,7 @@ import maskwright as mw
 from maskwright.decoding.generation import TokenCounts
 from maskwright.serving.drafts import Drafts
 from maskwright.serving.server_matcher import ServerMatcher
-from maskwright.serving.vllm_backend import BitmaskRows, MaskwrightGrammar
+from maskwright.serving.vllm_backend import MaskwrightGrammar
 from maskwright.serving.vllm_drafts import PLACEHOLDER, PROPOSER, Proposer, number_of_drafts
 
 VOCABULARY = mw.load_vocabulary("python-tiny")
@@ -138,7 +138,7 @@ def test_greedy_texts_are_the_same_with_drafts(stores: dict[str, Any], name: str
     plain = greedy(store)
     passes = []
     for _ in range(4):
-        grammar = MaskwrightGrammar(ServerMatcher(store, None, VOCABULARY.size), BitmaskRows(), drafts)
+        grammar = MaskwrightGrammar(ServerMatcher(store, None, VOCABULARY.size), drafts)
         text, n_accepted, n_passes = written(grammar, 4)
         assert text == plain
         assert n_passes + n_accepted - len(text) in (0, 1)  # 1 if it ended with a draft
@@ -149,27 +149,24 @@ def test_greedy_texts_are_the_same_with_drafts(stores: dict[str, Any], name: str
 def test_other_drafts_are_checked_as_before(stores: dict[str, Any]) -> None:
     matcher = ServerMatcher(stores["grammar"], None, VOCABULARY.size)
     tokens = [VOCABULARY.tokens.index(bytes((byte,))) for byte in b"frx"]
-    grammar = MaskwrightGrammar(matcher, BitmaskRows(), Drafts(VOCABULARY, 4))
+    grammar = MaskwrightGrammar(matcher, Drafts(VOCABULARY, 4))
     assert grammar.validate_tokens(tokens) == tokens[:2]
-    assert MaskwrightGrammar(matcher, BitmaskRows()).validate_tokens([PLACEHOLDER] * 3) == []
+    assert MaskwrightGrammar(matcher).validate_tokens([PLACEHOLDER] * 3) == []
 
 
-def test_own_drafts_are_not_read_again(stores: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where one of them is an end of the request's own, which the matcher of the text does not know."""
-    again: list[list[int]] = []
-    longest_prefix = ServerMatcher.longest_prefix
-    monkeypatch.setattr(
-        ServerMatcher, "longest_prefix", lambda self, tokens: again.append(tokens) or longest_prefix(self, tokens)
-    )
-    matcher = ServerMatcher(stores["pattern"], None, VOCABULARY.size)
-    drafts = MaskwrightGrammar(matcher, BitmaskRows(), Drafts(VOCABULARY, 4)).validate_tokens([PLACEHOLDER] * 4)
-    for end in (None, *drafts):
-        matcher = ServerMatcher(stores["pattern"], [end] if end is not None else None, VOCABULARY.size)
-        expected = longest_prefix(matcher, Drafts(VOCABULARY, 4).next(matcher.inner, -1, 4))
-        again.clear()
-        grammar = MaskwrightGrammar(matcher, BitmaskRows(), Drafts(VOCABULARY, 4))
-        assert grammar.validate_tokens([PLACEHOLDER] * 4) == expected
-        assert len(again) == (end is not None)
+def test_own_drafts_know_the_ends_of_the_request(stores: dict[str, Any]) -> None:
+    """An end of the request's own that stands for text otherwise is none that may come inside."""
+
+    def behind_n(end: int | None) -> tuple[ServerMatcher, list[int]]:
+        matcher = ServerMatcher(stores["pattern"], None if end is None else [end], VOCABULARY.size)
+        matcher.advance_bytes(b"n")
+        return matcher, MaskwrightGrammar(matcher, Drafts(VOCABULARY, 4)).validate_tokens([PLACEHOLDER] * 4)
+
+    _, drafts = behind_n(None)
+    assert drafts
+    for end in drafts:
+        matcher, found = behind_n(end)
+        assert end not in found and matcher.longest_prefix(found) == found
 
 
 def test_the_proposer_is_on_where_it_is_named() -> None:

@@ -263,7 +263,7 @@ def test_configured_stores(tmp_path: Path) -> None:
 def test_stores_that_do_not_fit(tmp_path: Path) -> None:
     other = mw.Vocabulary.from_tokens([b"a", b"b", b""], eos=[2])
     mw.build_store(mw.parse_grammar(LARK), other).save(tmp_path / "ab.safetensors")
-    with pytest.raises(mw.VocabularyError, match="'ab' is for another tokenizer: token 0"):
+    with pytest.raises(mw.VocabularyError, match="'ab': the store is for another tokenizer: token 0"):
         RequestCompiler("python-tiny", {"ab": tmp_path / "ab.safetensors"})
     with pytest.raises(mw.StoreError):
         RequestCompiler("python-tiny", {"ab": tmp_path / "nothing.safetensors"})
@@ -310,14 +310,14 @@ def test_all_that_a_store_holds_is_counted(kind: str) -> None:
 def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
     n_built, barrier = [], threading.Barrier(8)
-    original = work_module.cached_for_request
+    original = work_module.cached_grammar
 
     def slow(*args: Any, **options: Any) -> Any:
         n_built.append(1)
         time.sleep(0.3)
         return original(*args, **options)
 
-    monkeypatch.setattr(work_module, "cached_for_request", slow)
+    monkeypatch.setattr(work_module, "cached_grammar", slow)
     found: list[Any] = [None] * 8
 
     def work(i: int) -> None:
@@ -334,13 +334,13 @@ def test_equal_requests_at_once_are_compiled_once(monkeypatch: pytest.MonkeyPatc
 
 def test_an_error_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = RequestCompiler("python-tiny")
-    original, errors = work_module.cached_for_request, []
+    original, errors = work_module.cached_grammar, []
 
     def fails(*args: Any, **options: Any) -> Any:
         time.sleep(0.3)
         raise ZeroDivisionError("as it happens")
 
-    monkeypatch.setattr(work_module, "cached_for_request", fails)
+    monkeypatch.setattr(work_module, "cached_grammar", fails)
 
     def work() -> None:
         try:
@@ -356,7 +356,7 @@ def test_an_error_reaches_all_that_wait_and_is_not_kept(monkeypatch: pytest.Monk
     assert len(errors) == 4 and all(
         "ZeroDivisionError: 'as it happens'; this is an error of maskwright" in e for e in errors
     )
-    monkeypatch.setattr(work_module, "cached_for_request", original)
+    monkeypatch.setattr(work_module, "cached_grammar", original)
     assert takes(compiler.compile("grammar", LARK), "ab")
 
 

@@ -84,7 +84,7 @@ def test_random_texts_are_those_of_the_definition(name: str, n: int, ends: tuple
             fast.rollback(1)
         else:
             mask = naive.mask()
-            said = fast.fill(rows[1])
+            said = fast.fill_row(rows[1])
             assert (said is not None) == (not mask)
             assert allowed(rows[1]) == (mask or sorted(ends))
             drafts = [draw.choice(mask) if mask and draw.random() < 0.7 else draw.randrange(N_TOKENS) for _ in range(4)]
@@ -100,7 +100,7 @@ def test_random_texts_are_those_of_the_definition(name: str, n: int, ends: tuple
             assert fast.longest_prefix(drafts) == wanted
             token = draw.choice(mask) if mask and draw.random() < 0.9 else draw.randrange(N_TOKENS)
             may = naive.may_come(token)
-            assert fast.advance(token) == may
+            assert fast.try_advance(token) == may
             if may:
                 naive.said.append(token)
         assert fast.is_finished() == naive.is_finished()
@@ -111,8 +111,8 @@ def test_without_ends_those_of_the_vocabulary_hold() -> None:
     for ends in (None, (), (5000,)):
         matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), ends, N_TOKENS)
         row = np.zeros(3, np.uint32)
-        assert matcher.advance(1)
-        matcher.fill(row)
+        assert matcher.try_advance(1)
+        matcher.fill_row(row)
         assert allowed(row) == [0, 1, 4]
 
 
@@ -120,29 +120,29 @@ def test_without_ends_those_of_the_vocabulary_hold() -> None:
 def test_after_the_end_the_ends_are_allowed_alone(ends: tuple[int, ...]) -> None:
     matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), ends, N_TOKENS)
     row = np.full(5, 0xFFFFFFFF, np.uint32)
-    assert matcher.advance(1)
-    matcher.fill(row)
+    assert matcher.try_advance(1)
+    matcher.fill_row(row)
     assert allowed(row) == sorted({1, 4, *ends}), "behind the tokens all is refused"
-    assert matcher.advance(ends[-1]) and matcher.fill(row) is None
+    assert matcher.try_advance(ends[-1]) and matcher.fill_row(row) is None
     assert allowed(row) == sorted(ends)
     for token in (*ends, 1):
-        assert not matcher.advance(token)
+        assert not matcher.try_advance(token)
         with pytest.raises(mw.IllegalTokenError):
-            matcher.read(token)
+            matcher.advance(token)
     matcher.rollback(1)
-    assert matcher.fill(row) is None and allowed(row) == sorted({1, 4, *ends})
+    assert matcher.fill_row(row) is None and allowed(row) == sorted({1, 4, *ends})
 
 
 def test_a_rollback_that_is_refused_changes_nothing() -> None:
     """Also behind an end of the request's own, which the matcher does not know."""
     matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), (5,), N_TOKENS)
-    assert matcher.advance(1) and matcher.advance(5) and matcher.is_finished()
+    assert matcher.try_advance(1) and matcher.try_advance(5) and matcher.is_finished()
     for n in (-1, 7):
         with pytest.raises(mw.MaskwrightError):
             matcher.rollback(n)
         assert matcher.is_finished()
     matcher.rollback(2)
-    assert not matcher.is_finished() and matcher.advance(1)
+    assert not matcher.is_finished() and matcher.try_advance(1)
 
 
 @pytest.mark.parametrize(
@@ -152,16 +152,16 @@ def test_a_rollback_that_is_refused_changes_nothing() -> None:
 def test_reading_says_why_a_token_is_refused(token: int, said: str) -> None:
     matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), (14,), N_TOKENS)
     with pytest.raises(mw.IllegalTokenError, match=said):
-        matcher.read(token)
-    matcher.read(1)
-    matcher.read(14)
+        matcher.advance(token)
+    matcher.advance(1)
+    matcher.advance(14)
     assert matcher.is_finished()
 
 
 def test_a_row_may_be_a_part_of_something_larger() -> None:
     matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), (0,), N_TOKENS)
     rows = np.zeros((3, 2), np.uint32)
-    matcher.fill(rows[:, 0])
+    matcher.fill_row(rows[:, 0])
     assert allowed(rows[:, 0]) == [1, 4] and not rows[:, 1].any()
 
 
@@ -170,7 +170,7 @@ def test_more_drafts_than_can_be_taken_back() -> None:
     assert matcher.longest_prefix([1] * 10 + [0, 1]) == [1] * 10 + [0]
     assert matcher.longest_prefix([1, 2]) == [1] and not matcher.is_finished()
     row = np.zeros(3, np.uint32)
-    matcher.fill(row)
+    matcher.fill_row(row)
     assert allowed(row) == [1, 4]
 
 
@@ -181,10 +181,10 @@ def test_drafts_leave_all_that_can_be_taken_back(most: int, end: tuple[int, ...]
     matcher = ServerMatcher(mw.build_store(CONSTRAINTS["loop"], VOCABULARY), (0, 14), N_TOKENS, most)
     for n_read in range(5):
         assert matcher.longest_prefix([1] * n_drafts + [*end]) == [1] * n_drafts + [*end] * (n_read + n_drafts > 0)
-        assert matcher.inner.remembered() == min(n_read, most)
-        matcher.rollback(matcher.inner.remembered())
+        assert matcher.remembered() == min(n_read, most)
+        matcher.rollback(matcher.remembered())
         for _ in range(min(n_read, most) + 1):
-            assert matcher.advance(1)
+            assert matcher.try_advance(1)
 
 
 def test_a_mask_that_cannot_be_made_lets_only_ends_through_which_are_refused() -> None:
@@ -193,13 +193,13 @@ def test_a_mask_that_cannot_be_made_lets_only_ends_through_which_are_refused() -
     store = mw.build_store(mw.load_regex("ax|ab"), vocabulary)
     matcher = ServerMatcher(mw.build_store(mw.load_regex("x|a"), vocabulary), (0,), 4)
     row = np.zeros(1, np.uint32)
-    assert matcher.fill(row) is None and allowed(row) == [1]
+    assert matcher.fill_row(row) is None and allowed(row) == [1]
     blind = mw.Vocabulary.from_tokens([b"", b"a", b"ax"], eos=[0])
     matcher = ServerMatcher(mw.build_store(mw.load_regex("a[xy]"), blind), (0,), 3)
-    assert matcher.advance(1)
-    said = matcher.fill(row)
+    assert matcher.try_advance(1)
+    said = matcher.fill_row(row)
     assert said is not None and "no token" in said
-    assert allowed(row) == [0] and not matcher.advance(0) and not matcher.is_finished()
+    assert allowed(row) == [0] and not matcher.try_advance(0) and not matcher.is_finished()
     assert store.matcher().is_allowed(2)
 
 
@@ -207,20 +207,20 @@ def test_a_vocabulary_without_an_end_is_given_one_by_the_request() -> None:
     bare = mw.Vocabulary.from_tokens([b"a", b"b"])
     matcher = ServerMatcher(mw.build_store(mw.load_regex("ab"), bare), (3,), 5)
     row = np.zeros(1, np.uint32)
-    assert matcher.fill(row) is None and allowed(row) == [0]
-    assert matcher.advance(0) and matcher.advance(1)
-    assert matcher.fill(row) is None and allowed(row) == [3]
-    assert matcher.advance(3) and matcher.is_finished() and not matcher.advance(3)
+    assert matcher.fill_row(row) is None and allowed(row) == [0]
+    assert matcher.try_advance(0) and matcher.try_advance(1)
+    assert matcher.fill_row(row) is None and allowed(row) == [3]
+    assert matcher.try_advance(3) and matcher.is_finished() and not matcher.try_advance(3)
 
 
 def test_without_any_end_nothing_is_lost() -> None:
     bare = mw.Vocabulary.from_tokens([b"a", b"b"])
     matcher = ServerMatcher(mw.build_store(mw.load_regex("ab"), bare), (), 5)
     row = np.zeros(1, np.uint32)
-    assert matcher.advance(0) and matcher.advance(1)
-    said = matcher.fill(row)
+    assert matcher.try_advance(0) and matcher.try_advance(1)
+    said = matcher.fill_row(row)
     assert said is not None and "no end-of-text token" in said
-    assert row[0] == 0xFFFFFFFF and not any(matcher.advance(token) for token in range(5))
+    assert row[0] == 0xFFFFFFFF and not any(matcher.try_advance(token) for token in range(5))
 
 
 def test_errors_that_are_not_expected_do_not_get_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,10 +230,10 @@ def test_errors_that_are_not_expected_do_not_get_out(monkeypatch: pytest.MonkeyP
         raise ZeroDivisionError("here")
 
     for name in ("fill", "is_allowed", "advance"):
-        monkeypatch.setattr(type(matcher._matcher), name, fails)
+        monkeypatch.setattr(type(matcher), name, fails)
     row = np.zeros(3, np.uint32)
-    assert matcher.fill(row) == "ZeroDivisionError('here')" and allowed(row) == [0]
-    assert not matcher.advance(1) and matcher.longest_prefix([1]) == []
+    assert matcher.fill_row(row) == "ZeroDivisionError('here')" and allowed(row) == [0]
+    assert not matcher.try_advance(1) and matcher.longest_prefix([1]) == []
 
 
 def test_a_model_with_fewer_logits_than_tokens_is_refused() -> None:
@@ -245,7 +245,7 @@ def test_a_model_with_fewer_logits_than_tokens_is_refused() -> None:
 def test_an_ending_is_spelled_by_other_tokens_where_that_is_legal() -> None:
     """A composition takes a token whole; its bytes by other tokens are no such token."""
     matcher = ServerMatcher(mw.build_store(mw.load_regex("ab"), VOCABULARY), (3,), N_TOKENS)
-    assert matcher.short_ending() == (1, 2) and all(matcher.advance(token) for token in (1, 2))
+    assert matcher.short_ending().tokens == (1, 2) and all(matcher.try_advance(token) for token in (1, 2))
     pieces = [b"", *(bytes([byte]) for byte in b"<tol>x"), b"<tool>"]
     vocabulary = mw.Vocabulary.from_tokens(pieces, eos=[0])
     whole = len(pieces) - 1
@@ -257,8 +257,8 @@ def test_an_ending_is_spelled_by_other_tokens_where_that_is_legal() -> None:
             with pytest.raises(mw.DeadEndError, match=rf"the server stops, \[{whole}\]"):
                 matcher.short_ending()
         else:
-            ending = matcher.short_ending()
-            assert whole not in ending and all(matcher.advance(token) for token in (*ending, whole))
+            ending = matcher.short_ending().tokens
+            assert whole not in ending and all(matcher.try_advance(token) for token in (*ending, whole))
             assert matcher.is_finished()
 
 
@@ -268,7 +268,7 @@ def test_a_whole_text_whose_mask_cannot_be_made_says_why(monkeypatch: pytest.Mon
     for ends in ((), (store.vocabulary.eos[0], 5)):
         matcher = ServerMatcher(store, ends, store.vocabulary.size)
         for token in (store.vocabulary.tokens.index(byte) for byte in (b"[", b"1", b"]")):
-            assert matcher.advance(token)
+            assert matcher.try_advance(token)
         matcher._slow_seconds = server_matcher.MOST_SLOW + 1
-        said = matcher.fill(np.zeros(-(-store.vocabulary.size // 32), np.uint32))
+        said = matcher.fill_row(np.zeros(-(-store.vocabulary.size // 32), np.uint32))
         assert said is not None and "slow masks of this text" in said

@@ -194,23 +194,13 @@ def test_logits_are_masked_padding_included(backend: Any, rows: int) -> None:
     assert logits[1:].eq(0).all(), "rows without a constraint are left alone, also where the last word is not full"
 
 
-class _Stuck:
-    """A matcher that can make no mask."""
-
-    def __init__(self, matcher: Any) -> None:
-        self._matcher = matcher
-
-    def fill(self, words: Any) -> None:
-        raise DeadEndError("nothing can come next")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._matcher, name)
-
-
 def test_a_mask_that_cannot_be_made_aborts_its_request_alone(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     bad, good = backend.dispatch_regex("ab"), backend.dispatch_regex("ab")
 
-    monkeypatch.setattr(bad.matcher, "_matcher", _Stuck(bad.matcher._matcher))
+    def fill(words: Any) -> None:
+        raise DeadEndError("nothing can come next")
+
+    monkeypatch.setattr(bad.matcher, "fill", fill)
     mask = bad.allocate_vocab_mask(SIZE, 2, "cpu")
     bad.fill_vocab_mask_batched([base.GrammarRow(0, bad), base.GrammarRow(1, good)], mask)
     assert allowed(mask[0]) == [EOS] and allowed(mask[1]) == [ord("a")]

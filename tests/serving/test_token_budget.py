@@ -13,8 +13,8 @@ from shares import share
 
 import maskwright as mw
 from maskwright.serving.server_matcher import ServerMatcher
-from maskwright.serving.token_budget import RequestTokens, TokenBudget
-from maskwright.serving.vllm_backend import BitmaskRows, MaskwrightGrammar
+from maskwright.serving.token_budget import TokenBudget
+from maskwright.serving.vllm_backend import MaskwrightGrammar
 
 VOCABULARY = mw.load_vocabulary("python-tiny")
 RESERVE = 8
@@ -41,10 +41,19 @@ def stores() -> dict[str, Any]:
 def grammar_of(store: Any, most: int, reserve: int = RESERVE, longest: int = 4096) -> tuple[MaskwrightGrammar, Any]:
     """The grammar of a request of vLLM, and the request, which has a prompt of 10 tokens."""
     request = SimpleNamespace(max_tokens=most, num_prompt_tokens=10, num_output_tokens=0)
-    found = MaskwrightGrammar(ServerMatcher(store, None, VOCABULARY.size), BitmaskRows())
+    found = MaskwrightGrammar(ServerMatcher(store, None, VOCABULARY.size))
     if reserve:
         found.keep_budget(request, longest, reserve)
     return found, request
+
+
+def budget_of(store: Any, most: int, longest: int = 4096, n_output_tokens: int = 0) -> tuple[TokenBudget, Any, Any]:
+    """A budget, its request, and the mask of the text's first token."""
+    request = SimpleNamespace(max_tokens=most, num_prompt_tokens=10, num_output_tokens=n_output_tokens)
+    matcher = ServerMatcher(store, None, VOCABULARY.size)
+    row = np.zeros(-(-VOCABULARY.size // 32), np.uint32)
+    assert matcher.fill_row(row) is None
+    return TokenBudget(matcher, RESERVE, request, longest), request, row
 
 
 def allowed(grammar: MaskwrightGrammar) -> list[int]:
@@ -104,28 +113,27 @@ def test_the_model_s_longest_text_is_a_budget_too(stores: dict[str, Any]) -> Non
     grammar, request = grammar_of(stores["lists"], 10_000, longest=10 + 30)
     written(grammar, request, 30, 0)
     assert grammar.is_terminated()
-    tokens = RequestTokens(SimpleNamespace(max_tokens=50, num_prompt_tokens=10, num_output_tokens=7), 40)
-    assert tokens.left == 23
-    tokens.read(7)
-    tokens.read(2)
-    assert tokens.left == 21
-    tokens.rollback(2)
-    assert tokens.left == 23
+    budget, _, _ = budget_of(stores["lists"], 50, longest=40, n_output_tokens=7)
+    assert budget.left == 23
+    budget.read([1] * 7)
+    budget.read([1] * 2)
+    assert budget.left == 21
+    budget.rollback(2)
+    assert budget.left == 23
 
 
-def test_drafts_are_told_from_tokens_behind_reasoning() -> None:
+def test_drafts_are_told_from_tokens_behind_reasoning(stores: dict[str, Any]) -> None:
     """What was written before the constraint began does not make the first draft a token."""
-    request = SimpleNamespace(max_tokens=100, num_prompt_tokens=10, num_output_tokens=50)
-    tokens = RequestTokens(request, 4096)
-    tokens.note_written()
+    budget, request, row = budget_of(stores["lists"], 100, n_output_tokens=50)
+    budget.restrict(row)
     for n in range(1, 4):
-        tokens.read(1)
-        tokens.note_written()
-        assert tokens.left == 50 - n and tokens.has_drafts
-    tokens.rollback(3)
+        budget.read([1])
+        budget.restrict(row)
+        assert budget.left == 50 - n and budget._n_drafts
+    budget.rollback(3)
     request.num_output_tokens = 51
-    tokens.read(1)
-    assert tokens.left == 49 and not tokens.has_drafts
+    budget.read([1])
+    assert budget.left == 49 and not budget._n_drafts
 
 
 def test_a_text_that_begins_anew_knows_no_ending_of_the_old_one() -> None:
@@ -181,15 +189,13 @@ def test_one_of_many_tokens_that_opens_much_is_said(caplog: pytest.LogCaptureFix
 
 
 def test_a_restricted_mask_holds_the_next_token_of_an_ending(stores: dict[str, Any]) -> None:
-    matcher = ServerMatcher(stores["schema"], None, VOCABULARY.size)
-    budget = TokenBudget(matcher, RESERVE)
-    row = np.zeros(-(-VOCABULARY.size // 32), np.uint32)
-    assert matcher.fill(row) is None
+    ending = ServerMatcher(stores["schema"], None, VOCABULARY.size).short_ending().tokens
+    budget, _, row = budget_of(stores["schema"], len(ending) + 1 + RESERVE + 20)
     full = row.copy()
-    ending = matcher.short_ending()
-    budget.restrict(row, len(ending) + 1 + RESERVE + 20)
+    budget.restrict(row)
     assert np.array_equal(row, full)
-    budget.restrict(row, len(ending) + 1)
+    budget, _, row = budget_of(stores["schema"], len(ending) + 1)
+    budget.restrict(row)
     bits = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
     assert bits == [ending[0]] and json.loads(b"".join(VOCABULARY.tokens[token] for token in ending))
 
@@ -200,12 +206,13 @@ def test_an_ending_is_spelled_without_tokens_at_which_the_server_stops() -> None
     for tokens, wanted in (([*pieces, b"]]", b""], {ord("]")}), ([*pieces[:93], *pieces[94:], b"", b"]]", b""], None)):
         vocabulary = mw.Vocabulary.from_tokens(tokens, eos=[257])
         matcher = ServerMatcher(mw.build_store(mw.load_regex(r"\[\[a*\]\]"), vocabulary), (256, 257), 258)
-        budget = TokenBudget(matcher, 2)
-        for token in (ord("["), ord("["), vocabulary.tokens.index(b"a")):
-            assert matcher.advance(token)
-            budget.advance(token)
+        request = SimpleNamespace(max_tokens=6, num_prompt_tokens=0, num_output_tokens=3)
+        budget = TokenBudget(matcher, 2, request, 100)
+        said = [ord("["), ord("["), vocabulary.tokens.index(b"a")]
+        assert all(map(matcher.try_advance, said))
+        budget.read(said)
         row = np.zeros(9, np.uint32)
-        assert matcher.fill(row) is None
-        budget.restrict(row, 3)
+        assert matcher.fill_row(row) is None
+        budget.restrict(row)
         allowed = set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
         assert allowed == (wanted or {vocabulary.tokens.index(b"a")})

@@ -37,7 +37,7 @@ from vllm_cases import (
 )
 
 import maskwright.serving.vllm as ours
-from maskwright.serving.vllm_backend import BitmaskRows, vocabulary_of
+from maskwright.serving.vllm_backend import rows_of, vocabulary_of
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +176,7 @@ def test_compilation_in_the_background() -> None:
         requests = [request_of(manager, str(i), grammar=LARK) for i in range(6)]
         grammars = [request.structured_output_request._grammar for request in requests]
         assert all(isinstance(grammar, Future) for grammar in grammars)
-        stores = {id(grammar.result()._matcher._matcher.store) for grammar in grammars}
+        stores = {id(grammar.result()._matcher.store) for grammar in grammars}
     assert len(stores) == 1 and all(request.structured_output_request.is_grammar_ready for request in requests)
 
 
@@ -220,12 +220,12 @@ def test_reasoning_may_be_constrained() -> None:
 
 
 def test_the_bitmask_becomes_an_array_once() -> None:
-    rows, mask = BitmaskRows(), torch.full((4, 3), -1, dtype=torch.int32)
-    first = rows.of(mask)
-    assert rows.of(mask) is first and first.dtype == np.uint32
+    mask = torch.full((4, 3), -1, dtype=torch.int32)
+    first = rows_of(mask)
+    assert rows_of(mask) is first and first.dtype == np.uint32
     first[1] = 5
     assert mask[1].tolist() == [5, 5, 5] and mask[0].tolist() == [-1, -1, -1]
-    assert rows.of(mask.clone()) is not first
+    assert rows_of(mask.clone()) is not first
 
 
 def test_the_bitmask_is_vllms_shape() -> None:

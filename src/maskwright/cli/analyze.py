@@ -115,7 +115,9 @@ def analyze(
         print(_drawn_tree(loaded, vocabulary, tree), end="")
         return
     if check_certificates is not None:
-        _check(loaded, check_certificates, json_file)
+        from maskwright.report.certificates import check_certificates as check
+
+        show(check(check_certificates, loaded), json_file)
         return
     if then is not None:
         question = ((after or ["START"])[0], then[0], jointly[0] if jointly else None)
@@ -197,10 +199,3 @@ def _ask(
         _show(shown, drawing, None if answers.faults else certificates, json_file)
     if answers.contradictions or answers.faults:
         raise typer.Exit(1)
-
-
-def _check(grammar: Grammar, path: Path, json_file: Path | None) -> None:
-    """Check a file of certificates."""
-    from maskwright.report.certificates import check_certificates
-
-    show(check_certificates(path, grammar), json_file)

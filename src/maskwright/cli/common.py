@@ -268,8 +268,12 @@ def load_or_build_store(
     return found
 
 
-def build_or_find(constraint: Any, tokenizer: str, rules: Any = "normalised", refresh: bool = False) -> Any:
-    """The store of a constraint or a composition. rules, refresh : as of `load_or_build_store`.
+def build_or_find(
+    constraint: Any, tokenizer: Any, rules: Any = "normalised", refresh: bool = False, lazy: bool = False
+) -> Any:
+    """The store of a constraint or a composition.
+
+    tokenizer : what `load_vocabulary` takes. rules, refresh, lazy : as for `cached_store`.
 
     Raises: as `load_vocabulary` and `cached_store`.
     """
@@ -278,7 +282,7 @@ def build_or_find(constraint: Any, tokenizer: str, rules: Any = "normalised", re
 
     vocabulary = load_vocabulary(tokenizer)
     with progress_bars() as progress:
-        return cached_store(constraint, vocabulary, rules=rules, progress=progress, refresh=refresh)
+        return cached_store(constraint, vocabulary, rules=rules, progress=progress, refresh=refresh, lazy=lazy)
 
 
 def load_any_store(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool = False) -> Any:

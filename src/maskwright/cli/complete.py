@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.cli.command import command
 from maskwright.cli.common import (
+    build_or_find,
     check_reference,
     check_writable,
     files_of_reference,
@@ -26,7 +28,6 @@ from maskwright.cli.common import (
     standard_input,
     write_json,
 )
-from maskwright.cli.completion_report import facts_of, show_both, summary
 from maskwright.cli.constraints import DEFAULTS, GrammarOptions, check_is_store, is_constraint
 
 if TYPE_CHECKING:
@@ -34,12 +35,9 @@ if TYPE_CHECKING:
     from maskwright.completion import LanguageModel
     from maskwright.decoding.generation import Completion, Generation
     from maskwright.decoding.generation.counts import TokenCounts
-    from maskwright.maskstore.vocabulary import Vocabulary
     from maskwright.python_names import PythonNames
     from maskwright.serving.requests import RequestStore
     from maskwright.stores.sources import Constraint
-
-_NFA = "lexing nfa has no masks at run time; load the grammar with lexing contextual or longest"
 
 
 @command(epilog="Example: maskwright complete python 'def mean(numbers):' --compare")
@@ -126,19 +124,21 @@ def complete(
     named = None if tokenizer is None else load_vocabulary(tokenizer)
     # check all that does not need the model before the model is loaded, which takes long
     grammar: Constraint | Composition | None = None
-    compiled: RequestStore | None = None
+    compiled: Any = None
     if is_constraint(store, of_grammar):
-        grammar = _grammar(store, of_grammar)
+        grammar = of_grammar.read(store)
+        _refuse_nfa(store, getattr(grammar, "lexing", ""))
         known = vocabulary_of(model)
         if named is not None and known is not None:
             check_same_tokens(named, known)
         known = named or known
         if known is not None:
             check_model_name(model)
-            compiled = _build(grammar, known, refresh)
+            compiled = build_or_find(grammar, known, refresh=refresh, lazy=True)
     else:
         check_is_store(store, of_grammar)
-        compiled = _decoding(store)
+        compiled = load_file(store)
+        _refuse_nfa(store, "" if compiled.engine else "nfa")
         if named is not None:
             check_same_tokens(compiled.vocabulary, named)
     if names is not None:
@@ -153,9 +153,8 @@ def complete(
     # there is no store yet, or the tokenizer differs from the model's files
     is_other = compiled is None or compiled.vocabulary.digest != loaded.vocabulary.digest
     if grammar is not None and named is None and is_other:
-        compiled = _build(grammar, loaded.vocabulary, refresh)
+        compiled = build_or_find(grammar, loaded.vocabulary, refresh=refresh, lazy=True)
         options["counts"] = _counts(counts, compiled)
-    assert compiled is not None
     check_model(compiled, loaded)
     loading = time.perf_counter() - begin
     options |= {"heal": heal, "canonical": canonical, "fast_forward": fast_forward, "opportunistic": opportunistic}
@@ -234,20 +233,11 @@ def _python_names(folder: Path, prompt_file: Path | None, source: str, read: Any
     return PythonNames(folder, prompt_file)
 
 
-def _grammar(source: str, options: GrammarOptions) -> Constraint | Composition:
-    found = options.read(source)
-    if getattr(found, "lexing", "") == "nfa":
-        raise MaskwrightError(f"{source}: {_NFA}")
-    return found
-
-
-def _build(grammar: Constraint | Composition, vocabulary: Vocabulary, refresh: bool) -> RequestStore:
-    from maskwright.stores.cache import cached_store
-
-    found: Any = grammar
-    with progress_bars() as progress:
-        store: Any = cached_store(found, vocabulary, progress=progress, refresh=refresh, lazy=True)
-        return store  # type: ignore[no-any-return]
+def _refuse_nfa(source: str, lexing: str) -> None:
+    if lexing == "nfa":
+        raise MaskwrightError(
+            f"{source}: lexing nfa has no masks at run time; load the grammar with lexing contextual or longest"
+        )
 
 
 def _counts(path: Path | None, store: RequestStore) -> TokenCounts | None:
@@ -269,14 +259,6 @@ def _check_prompt(store: RequestStore, text: str, max_tokens: int, close: bool) 
     read_prompt(matcher, text.encode("utf-8", "surrogatepass"))
     if close:
         check_budget(matcher, matcher.short_ending(), max_tokens)
-
-
-def _decoding(source: str) -> RequestStore:
-    """The store in a file, which must have masks at run time."""
-    store: Any = load_file(source)
-    if not store.engine:
-        raise MaskwrightError(f"{source}: {_NFA}")
-    return store  # type: ignore[no-any-return]
 
 
 def _stream(prompt: str, generation: Generation) -> Completion:
@@ -320,3 +302,113 @@ def _silence_transformers() -> None:
         log: Any = import_module("transformers.utils.logging")
         log.set_verbosity_error()
         log.disable_progress_bar()
+
+
+# -- what is said of a completion
+
+REASONS = {
+    "end": "the model ended it",
+    "stop": "a stop string came",
+    "complete": "it was complete",
+    "tokens": "the token budget was used up",
+    "seconds": "the time was up",
+}
+"""Reason why a completion ended -> words for the summary."""
+
+
+def facts_of(prompt: str, found: Completion, reference: str | None, store: RequestStore) -> dict[str, Any]:
+    """What is said of a completion, JSON-ready."""
+
+    whole = prompt + found.data.decode(errors="replace")
+    return {
+        "completion": found.data.decode(errors="replace"),
+        "closing": found.closing.decode(errors="replace"),
+        "reason": found.reason,
+        "is_complete": found.is_complete,
+        "tokens": len(found.tokens),
+        "seconds": round(found.seconds, 4),
+        "seconds_first_token": round(found.first_seconds, 4),
+        "seconds_model": round(found.model_seconds, 4),
+        "seconds_masks": round(found.mask_seconds, 4),
+        "seconds_endings": round(found.ending_seconds, 4),
+        "model_calls": found.model_calls,
+        "forced": found.forced,
+        "relaxed": found.relaxed,
+        "masks": found.masks,
+        "predicted": found.predicted,
+        "interventions": [
+            {"index": one.index, "token": one.token, "probability": round(one.probability, 6)}
+            for one in found.interventions
+        ],
+        "verdict": _judged_by_schema(whole, store)
+        if reference is None and store.engine == "schema"
+        else judged(whole, reference, store.name),
+    }
+
+
+def _judged_by_schema(text: str, store: Any) -> dict[str, str] | None:
+    from maskwright.validation.instances import judge_text
+
+    said = judge_text(store.constraint, text)
+    return None if said is None else {"by": said.by, "answer": said.answer, "message": said.why}
+
+
+def judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | None:
+    """What a reference parser says of a text; None if nobody judges it. reference : by default the grammar's."""
+    from maskwright.validation.references import make_reference, reference_for
+
+    judge = make_reference(reference if reference is not None else reference_for(grammar))
+    if judge is None:
+        return None
+    try:
+        found = judge.judge(text)
+    finally:
+        judge.close()
+    return {"by": judge.name, "answer": found.answer, "message": found.message}
+
+
+def show_both(prompt: str, found: Completion, free: Completion, facts: dict[str, Any]) -> None:
+    """Print what was written under masks beside what the model writes without."""
+    table = Table(expand=True)
+    both = (("under the grammar", found, facts), ("without masks", free, facts["unconstrained"]))
+    for heading, _, _ in both:
+        table.add_column(heading, ratio=1, overflow="fold")
+    cells = []
+    for _, each, said in both:
+        kept = each.data[: len(each.data) - len(each.closing)].decode(errors="replace")
+        cells.append(Text.assemble((prompt, "dim"), kept, (said["closing"], "yellow")))
+    table.add_row(*cells)
+    if facts["verdict"] is not None:
+        table.add_section()
+        table.add_row(*(_verdict(said) for _, _, said in both))
+    table.add_section()
+    table.add_row(_intervened(found), "")
+    Console(highlight=False).print(table)
+
+
+def _intervened(found: Completion) -> str:
+    """How often the masks forbade the model's own choice, and how much on average, in words."""
+    n = len(found.interventions)
+    if not n:
+        return "no intervention: no mask forbade the model's own choice"
+    share = sum(one.probability for one in found.interventions) / n
+    what = f"{n} intervention{'s' if n > 1 else ''}: where masks forbade the model's own choice"
+    return f"{what}, they took away {100 * share:.0f} % of the model's probability, at those tokens"
+
+
+def _verdict(facts: dict[str, Any]) -> str:
+    verdict = facts["verdict"]
+    return f"{verdict['by']}: {verdict['answer']}" + (f" ({verdict['message']})" if verdict["message"] else "")
+
+
+def summary(found: Completion, facts: dict[str, Any]) -> str:
+    """A completion in one line."""
+    share = found.mask_seconds / found.seconds if found.seconds else 0.0
+    closed = f", closed with {len(found.closing)} byte{'s' * (len(found.closing) != 1)}" if found.closing else ""
+    parts = [
+        f"{len(found.tokens)} tokens in {found.seconds:.2f} s, the first after {found.first_seconds:.2f} s, {100 * share:.1f} % in masks",
+        f"{REASONS[found.reason]}{closed}",
+    ]
+    if facts["verdict"] is not None:
+        parts.append(_verdict(facts))
+    return "; ".join(parts)

@@ -26,8 +26,10 @@ from maskwright.decoding.explain.explanation import position_of
 from maskwright.decoding.generation.logits import reader_of
 from maskwright.lint import lint_grammar, lint_schema
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.maskstore.vocabulary.masks import flags_of
 from maskwright.models import BUNDLED, model_folder
 from maskwright.playground.questions import bytes_of, constraint_of, name_of, number_of, text_of
+from maskwright.playground.server import QUESTIONS
 from maskwright.playground.tokens import SORTS, TokenLists
 from maskwright.serving.options import RequestLimits
 from maskwright.serving.requests import RequestCompiler
@@ -73,14 +75,6 @@ class Answers:
         self.vocabulary = self.compiler.vocabulary
         self.lists = TokenLists(self.vocabulary)
         self.model = BundledModel(self.vocabulary)
-        self._answers: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-            "about": self.about,
-            "mask": self.mask,
-            "explain": self.explain,
-            "ending": self.ending,
-            "lint": self.lint,
-            "complete": self.complete,
-        }
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a question: `ask` says to which, `error` of the answer what went wrong.
@@ -89,11 +83,11 @@ class Answers:
         """
         try:
             name = question.get("ask")
-            asked = self._answers.get(name) if isinstance(name, str) else None
-            if asked is None:
+            if name not in QUESTIONS:
                 raise MaskwrightError(f"there is no question {clip(name)}")
             with time_limit(self.seconds, f"the answer to {name}"):
-                return asked(question)
+                found: dict[str, Any] = getattr(self, name)(question)
+                return found
         except MaskwrightError as error:
             facts: dict[str, Any] = {"message": str(error), "kind": type(error).__name__}
             if isinstance(error, SchemaError):
@@ -152,7 +146,7 @@ class Answers:
         except MaskwrightError as error:
             dead = str(error)
         filled = time.perf_counter()
-        allowed = np.unpackbits(words.view(np.uint8), bitorder="little")[: self.vocabulary.size].astype(np.bool_)
+        allowed = flags_of(words)[: self.vocabulary.size]
         allowed_bytes = [read.matcher.text.allows(bytes([byte])) for byte in range(256)]
         at = position_of(before, read.good)
         eos = [token for token in self.vocabulary.eos if allowed[token]]
@@ -353,6 +347,3 @@ def _is_whole(matcher: Matcher) -> bool:
 def _findings(report: Report) -> dict[str, Any]:
     facts = report.to_dict()
     return {name: facts[name] for name in ("findings", "skipped", "counts", "passed")}
-
-
-__all__ = ["Answers", "Read", "answering", "legal", "read_text", "utf16_units"]

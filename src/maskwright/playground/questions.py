@@ -146,6 +146,3 @@ def name_of(question: Mapping[str, Any], name: str, names: tuple[str, ...]) -> s
     if found not in names:
         raise UnknownNameError(f"{name} is {clip(found)}; expected one of {list(names)}")
     return str(found)
-
-
-__all__ = ["MOST_TEXT", "Asked", "bytes_of", "constraint_of", "name_of", "number_of", "text_of"]

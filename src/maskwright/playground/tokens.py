@@ -90,6 +90,3 @@ class TokenLists:
             "hex": data.hex(" "),
             "special": self.vocabulary.special.get(token, "") if data == b"" else "",
         }
-
-
-__all__ = ["SORTS", "Sort", "TokenLists"]

@@ -141,7 +141,7 @@ def read_folder(source: str | Path) -> ModelFolder:
         path,
         size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else None,
         ends,
-        bool(found.get(CONFIG)) and _can_be_loaded(path),
+        bool(found.get(CONFIG)) and any(_files(path, _LOADED)),
         {name: end for name in _NAMING_TEXTS if (end := _end_text(_object(path / name)))},
         frozenset(broken),
         frozenset(left_out),
@@ -228,11 +228,6 @@ def _object(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _can_be_loaded(folder: Path) -> bool:
-    """Whether there are weights that transformers can load."""
-    return any(_files(folder, _LOADED))
-
-
 def _weights_problem(folder: Path) -> Problem | None:
     """What is wrong with the weights of a folder; None for nothing.
 
@@ -270,6 +265,3 @@ def _weights_problem(folder: Path) -> Problem | None:
 def _files(folder: Path, patterns: tuple[str, ...]) -> Iterator[Path]:
     for pattern in patterns:
         yield from (file for file in folder.glob(pattern) if file.is_file() and file.name not in _OF_TRAINING)
-
-
-__all__ = ["CONFIG", "GENERATION", "ModelFolder", "read_folder"]

@@ -210,14 +210,3 @@ def _tekken(path: Path) -> Decoder:
 
     special = range(found.num_special_tokens)
     return Decoder("mistral-common (tekken.json)", found.n_words, decode, frozenset(special), found.eos_id)
-
-
-__all__ = [
-    "Decoder",
-    "config_problem",
-    "decoders_of",
-    "own_code",
-    "package_lacking",
-    "said",
-    "tokenizer_refused",
-]

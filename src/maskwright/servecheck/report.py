@@ -109,6 +109,3 @@ class ServeReport:
         if self.passed and any(problem.code == "no-weights" for problem in self.problems):
             verdict = "tokens and constraint fit; no weights to serve"
         yield f"{errors} error{'' if errors == 1 else 's'}: {verdict}"
-
-
-__all__ = ["Problem", "Runtime", "ServeReport"]

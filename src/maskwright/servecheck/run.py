@@ -21,8 +21,7 @@ from maskwright.servecheck.loading import config_problem, decoders_of, own_code,
 from maskwright.servecheck.report import Problem, ServeReport
 from maskwright.servecheck.runtimes import Asked, runtimes_for
 from maskwright.servecheck.tokens import DecodingError, compare
-from maskwright.serving.requests import RequestCompiler, RequestStore
-from maskwright.serving.vocabularies import server_vocabulary
+from maskwright.serving.requests import RequestCompiler, RequestStore, server_vocabulary
 from maskwright.stores.cache import cached_store
 
 if TYPE_CHECKING:
@@ -283,7 +282,10 @@ def check_serving(
         progress("compiling the constraint")
         store = check.store(constraint, vocabulary)
     if asked is not None and not asked.refusal and vocabulary is not None:
-        asked = asked._replace(refusal=refusal_of(asked.kind, text, vocabulary))
+        try:
+            RequestCompiler(vocabulary, cache_entries=1).check(asked.kind, text)
+        except MaskwrightError as error:
+            asked = asked._replace(refusal=str(error))
     if store is not None and n_tokens and vocabulary is not None and vocabulary.eos:
         progress("generating")
         check.generate(store, n_tokens)
@@ -322,15 +324,3 @@ def _attributed(ends: tuple[int, ...], named: Mapping[str, tuple[int, ...]]) -> 
     if len(said_by) == 1:
         return f"{list(ends)}, by {said_by[0][1]}"
     return f"{list(ends)}: {'; '.join(f'{used} by {names}' for used, names in said_by)}"
-
-
-def refusal_of(kind: str, text: str, vocabulary: Vocabulary) -> str:
-    """Why a server refuses a request; "" if it does not."""
-    try:
-        RequestCompiler(vocabulary, cache_entries=1).check(kind, text)
-    except MaskwrightError as error:
-        return str(error)
-    return ""
-
-
-__all__ = ["check_serving", "refusal_of"]

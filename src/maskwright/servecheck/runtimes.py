@@ -152,6 +152,3 @@ def _numbers(shown: str) -> tuple[int, ...]:
     """
     match = re.match(r"\d+(\.\d+)*", shown)
     return tuple(int(part) for part in match.group().split(".")) if match else ()
-
-
-__all__ = ["Asked", "runtimes_for"]

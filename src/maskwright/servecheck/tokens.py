@@ -164,6 +164,3 @@ def _disagreement(vocabulary: Vocabulary, decoder: Decoder, what: str, anchor: i
         f"{what} decode otherwise with {decoder.name}: {shown}",
         "masks would be wrong for these: do not serve this tokenizer; report it with its tokenizer files",
     )
-
-
-__all__ = ["DecodingError", "compare"]

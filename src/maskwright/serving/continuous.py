@@ -201,7 +201,7 @@ class ContinuousMasks:
             return False
         try:
             self._read(text, state)
-            failed = text.matcher.fill(self._rows[row].view(np.uint32))
+            failed = text.matcher.fill_row(self._rows[row].view(np.uint32))
             if failed is not None:
                 raise DeadEndError(failed)
         except MaskwrightError as error:
@@ -219,7 +219,7 @@ class ContinuousMasks:
             tokens = state.initial_tokens[begin + text.n_read :] + tokens
         for token in tokens:
             if not text.matcher.is_finished():
-                text.matcher.read(token)
+                text.matcher.advance(token)
             elif token not in self.vocabulary.eos:
                 raise IllegalTokenError(f"token {token} comes after the end of the text")
             text.n_read += 1
@@ -277,6 +277,3 @@ def _accepted_stores(masks: ContinuousMasks) -> type:
             return True
 
     return _Check("Store", (), {})
-
-
-__all__ = ["ARGUMENT", "ContinuousMasks"]

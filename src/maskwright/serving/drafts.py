@@ -94,6 +94,3 @@ class Drafts:
         """Tokens that spell the bytes which must come."""
         data = matcher.forced_bytes(MOST_FORCED)
         return (self._spelling.fewest_tokens(data) or ()) if data else ()
-
-
-__all__ = ["Drafts"]

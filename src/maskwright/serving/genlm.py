@@ -16,7 +16,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import IllegalTokenError, MissingExtraError, VocabularyError
 from maskwright.decoding.engines import check_tables
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.maskstore.vocabulary.masks import flags_of, n_words
 
 if TYPE_CHECKING:
     from maskwright.decoding.engines import AnyTable
@@ -67,7 +67,7 @@ class PrefixWeights:
         if matcher is None:
             return None
         matcher.try_fill(self._words)
-        return np.unpackbits(self._words.view(np.uint8), bitorder="little").astype(bool)
+        return flags_of(self._words)
 
 
 def potential(store: AnyTable, tokens: Sequence[Any] | None = None) -> Any:
@@ -130,6 +130,3 @@ def potential(store: AnyTable, tokens: Sequence[Any] | None = None) -> Any:
             return potential(store, tokens)
 
     return StorePotential(list(tokens))
-
-
-__all__ = ["PrefixWeights", "potential"]

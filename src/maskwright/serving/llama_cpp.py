@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
-from maskwright.decoding.logits import apply_rows
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.prefix_masks import PrefixMasks
@@ -23,7 +22,7 @@ _UNKNOWN, _CONTROL, _USER, _UNUSED, _BYTE = 2, 3, 4, 5, 6
 """Types of tokens in a GGUF file; 1 is a normal one."""
 
 
-class LlamaCppMasks:
+class LlamaCppMasks(PrefixMasks):
     """A logits processor of llama-cpp-python.
 
         llama(prompt, logits_processor=LogitsProcessorList([masks]))
@@ -36,11 +35,7 @@ class LlamaCppMasks:
     """
 
     def __init__(self, store: AnyTable, prefix: str | bytes = b"") -> None:
-        self._masks = PrefixMasks(store, prefix)
-
-    def reset(self) -> None:
-        """Forget the text. The next call begins a generation."""
-        self._masks.reset()
+        super().__init__(store, prefix)
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """The scores, with -inf for what is refused; a copy.
@@ -50,10 +45,7 @@ class LlamaCppMasks:
 
         Raises: as `PrefixMasks.words`.
         """
-        masked = np.array(scores, copy=True)
-        words = self._masks.words(np.asarray(input_ids)[None, :], masked.shape[-1])
-        apply_rows(masked.reshape(1, -1), np.zeros(1, np.int32), words)
-        return masked
+        return self.masked("numpy", np.asarray(input_ids)[None, :], scores)
 
 
 def load_vocabulary_from_gguf(source: str | os.PathLike[str] | Any, *, eos: Iterable[int] | None = None) -> Vocabulary:
@@ -129,6 +121,3 @@ def _text(written: str, kind: int, model: str, where: str) -> bytes:
             f"{where} is {written!r}, but {wrong[0]!r} stands for no byte in a tokenizer of kind gpt2"
         )
     return bytes(alphabet[character] for character in written)
-
-
-__all__ = ["LlamaCppMasks", "load_vocabulary_from_gguf"]

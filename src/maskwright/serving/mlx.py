@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from maskwright.decoding.engines import AnyTable
 
 
-class MlxMasks:
+class MlxMasks(PrefixMasks):
     """A logits processor of mlx-lm.
 
         generate(model, tokenizer, prompt, logits_processors=[masks])
@@ -30,15 +30,10 @@ class MlxMasks:
 
     def __init__(self, store: AnyTable, prefix: str | bytes = b"", drafts: bool = False) -> None:
         try:
-            import mlx.core
+            import mlx.core  # noqa: F401
         except ImportError as error:
             raise MissingExtraError("mlx is not installed: pip install mlx-lm") from error
-        self._mx: Any = mlx.core
-        self._masks = PrefixMasks(store, prefix, drafts)
-
-    def reset(self) -> None:
-        """Forget the text. The next call begins a generation."""
-        self._masks.reset()
+        super().__init__(store, prefix, drafts)
 
     def __call__(self, tokens: Any, logits: Any) -> Any:
         """The logits, with -inf for what is refused.
@@ -48,9 +43,4 @@ class MlxMasks:
 
         Raises: as `PrefixMasks.words`.
         """
-        mx = self._mx
-        allowed = self._masks.allowed(np.array(tokens)[None, :], logits.shape[-1])
-        return mx.where(mx.array(allowed.reshape(logits.shape)), logits, mx.array(-float("inf"), logits.dtype))
-
-
-__all__ = ["MlxMasks"]
+        return self.masked("mlx", np.array(tokens)[None, :], logits)

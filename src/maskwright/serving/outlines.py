@@ -7,14 +7,11 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from maskwright.analysis.errors import LimitError, MaskwrightError, MissingExtraError
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.serving.llama_cpp import load_vocabulary_from_gguf
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.prefix_masks import PrefixMasks
-from maskwright.serving.requests import RequestCompiler
-from maskwright.serving.vocabularies import server_vocabulary
+from maskwright.serving.requests import RequestCompiler, server_vocabulary
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import Vocabulary
@@ -87,14 +84,8 @@ class BackendMasks:
 
     def get_regex_logits_processor(self, regex: str) -> Any:
         """The processor of an expression that whole texts match."""
-        try:
-            return self._processor(self._compiler.compile("regex", regex))
-        except LimitError:
-            raise
-        except MaskwrightError:
-            if _is_in_brackets(regex):
-                self._compiler.compile("regex", regex[1:-1])  # so that the message shows what the user wrote
-            raise
+        pattern = regex[1:-1] if _is_in_brackets(regex) else regex  # what the user wrote
+        return self._processor(self._compiler.compile("regex", pattern))
 
     def get_cfg_logits_processor(self, grammar: str) -> Any:
         """The processor of a grammar, in Lark, GBNF or EBNF."""
@@ -138,17 +129,7 @@ class ProcessorMasks:
 
         Raises: as `PrefixMasks.words`.
         """
-        ids = input_ids.cpu().numpy() if self._library == "torch" else np.array(input_ids)
-        allowed = self._masks.allowed(ids, logits.shape[-1])
-        if self._library == "torch":
-            import torch
-
-            return logits.masked_fill(~torch.from_numpy(allowed).to(logits.device), -float("inf"))
-        if self._library == "mlx":
-            import mlx.core as mx
-
-            return mx.where(mx.array(allowed), logits, mx.array(-float("inf"), logits.dtype))
-        return np.where(allowed, logits, np.array(-np.inf, logits.dtype))
+        return self._masks.masked(self._library, input_ids, logits)
 
 
 @cache
@@ -160,6 +141,3 @@ def _classes() -> tuple[Any, Any]:
     backend = type("MaskwrightBackend", (BackendMasks, BaseBackend), {})
     processor = type("MaskwrightOutlinesProcessor", (ProcessorMasks, OutlinesLogitsProcessor), {})
     return backend, processor
-
-
-__all__ = ["NAME", "BackendMasks", "ProcessorMasks", "make_backend", "register"]

@@ -73,13 +73,27 @@ class PrefixMasks:
                 matcher.fill(words[row])
         return words
 
-    def allowed(self, ids: Any, columns: int) -> npt.NDArray[np.bool_]:
-        """The same as truth values, (B, columns): False for padding past the vocabulary."""
-        words = self.words(ids, columns)
+    def masked(self, library: str, ids: Any, logits: Any) -> Any:
+        """Logits of a library's own kind, with -inf for what is refused.
+
+        library : "torch", "numpy" or "mlx".
+        ids : (B, L) integers; the tokens so far.
+        logits : (B, N), or (N,) for one row.
+
+        Raises: as `words`.
+        """
+        columns = logits.shape[-1]
+        words = self.words(ids.cpu().numpy() if library == "torch" else np.array(ids), columns)
+        found = np.zeros((len(words), columns), bool)  # padding past the vocabulary is refused
         bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, :columns]
-        found = np.zeros((len(words), columns), bool)
         found[:, : bits.shape[1]] = bits
-        return found
+        found = found.reshape(logits.shape)
+        if library == "torch":
+            import torch
 
+            return logits.masked_fill(~torch.from_numpy(found).to(logits.device), -float("inf"))
+        if library == "mlx":
+            import mlx.core as mx
 
-__all__ = ["PrefixMasks"]
+            return mx.where(mx.array(found), logits, mx.array(-float("inf"), logits.dtype))
+        return np.where(found, logits, np.array(-np.inf, logits.dtype))

@@ -331,6 +331,3 @@ def _refuse_unknown_keywords(schema: Any) -> None:
         if keyword.startswith("?"):
             pointer = f"{place.pointer}/{escaped(keyword[1:])}"
             raise SchemaError(f"{pointer}: {why}: {remedy}", pointer)
-
-
-__all__ = ["ARROWS", "Language", "Request", "RequestReader", "guarded", "library"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from maskwright.analysis.arguments import as_integer, clip, printable
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.analysis.locks import new_lock
-from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary, load_vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions, as_kind
 from maskwright.serving.reading import Language, Request, RequestReader, guarded
@@ -154,7 +154,11 @@ class RequestCompiler:
             store = self._build(request)
             store.n_bytes  # noqa: B018 - what takes a while of it is kept; the lock need not be
             with self._lock:
-                self._keep(key, store)
+                self._kept[key] = store
+                held = sum(each.n_bytes for each in self._kept.values())
+                # those that were not asked for the longest go; this one stays in any case
+                while len(self._kept) > 1 and (len(self._kept) > self._most_entries or held > self._most_bytes):
+                    held -= self._kept.popitem(last=False)[1].n_bytes
             mine.set_result(store)
         except BaseException as error:
             is_for_all = isinstance(error, MaskwrightError)
@@ -185,13 +189,6 @@ class RequestCompiler:
         seconds, what = self.reader.limits.compile_seconds, f"the compilation of the {request.kind}"
         store: RequestStore = self._workshop.build(task, seconds, what)
         return store
-
-    def _keep(self, key: _Key, store: RequestStore) -> None:
-        """Keep a store, and drop those that were not asked for the longest. The lock is held."""
-        self._kept[key] = store
-        held = sum(each.n_bytes for each in self._kept.values())
-        while len(self._kept) > 1 and (len(self._kept) > self._most_entries or held > self._most_bytes):
-            held -= self._kept.popitem(last=False)[1].n_bytes
 
     def clear(self) -> None:
         """Let go of all compiled constraints; configured stores stay."""
@@ -273,6 +270,41 @@ class RequestChecker:
                 self._passed.popitem(last=False)
 
 
+def server_vocabulary(
+    tokenizer: VocabularySource,
+    size: int | None = None,
+    eos: Iterable[int] | int | None = None,
+    *,
+    is_padded: bool = True,
+) -> Vocabulary:
+    """The vocabulary of a model in a server.
+
+    tokenizer : what `load_vocabulary` accepts.
+    size : how many logits the model gives. Tokens past it are left out: they cannot come.
+    eos : the ids that end a text, as the server knows them; None or none for the tokenizer's own.
+    is_padded : whether it has `size` ids in any case. Those that the tokenizer lacks stand for no
+        text. Without, it is the tokenizer's own where it can be, whose stores are kept on disk
+        under the tokenizer's name.
+
+    Raises: as `load_vocabulary`.
+    """
+    found = load_vocabulary(tokenizer)
+    ends = [eos] if isinstance(eos, int) else sorted(eos or ())
+    if size is not None:
+        ends = [token for token in ends if token < size]
+        found = _shorter(found, size) if size < found.size else found
+    wanted = size if is_padded and size is not None else found.size
+    if wanted == found.size and (not ends or tuple(ends) == found.eos):
+        return found
+    return load_vocabulary(found, size=max([wanted, *(token + 1 for token in ends)]), eos=ends or None)
+
+
+def _shorter(vocabulary: Vocabulary, size: int) -> Vocabulary:
+    special = {name: token for token, name in vocabulary.special.items() if token < size}
+    kept = [token for token in vocabulary.eos if token < size]
+    return Vocabulary.from_tokens(vocabulary.tokens[:size], eos=kept, special=special, name=vocabulary.name)
+
+
 def _at_least_one(what: str, value: int) -> int:
     found = as_integer(what, value)
     if found < 1:
@@ -287,20 +319,16 @@ def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary, n_tok
         raise MaskwrightError(
             f"the store {clip(name)} has lexing 'nfa' and no matchers; build it with lexing 'longest' or 'contextual'"
         )
-    ours, theirs = vocabulary.tokens, store.vocabulary.tokens
-    if ours != theirs:
-        for token in range(max(len(ours), len(theirs))):
-            here, there = (tokens[token] if token < len(tokens) else b"" for tokens in (ours, theirs))
-            if here != there:
-                raise VocabularyError(
-                    f"the store {clip(name)} is for another tokenizer: token {token} is {there!r} there and {here!r} in the server's; "
-                    "build it from the model's own tokenizer"
-                )
+    if store.vocabulary.tokens != vocabulary.tokens:
+        from maskwright.decoding.adapters.huggingface import check_same_tokens
+
+        try:
+            check_same_tokens(store.vocabulary, vocabulary)
+        except VocabularyError as error:
+            raise VocabularyError(f"{clip(name)}: {error}") from error
     if n_tokens is not None and store.n_words > n_words(n_tokens):
         raise VocabularyError(
-            f"the store {clip(name)} has {len(theirs):,} tokens and the model {n_tokens:,}; build it from the model's own tokenizer"
+            f"the store {clip(name)} has {store.vocabulary.size:,} tokens and the model {n_tokens:,}; build it from the model's "
+            "own tokenizer"
         )
     return store  # type: ignore[no-any-return]
-
-
-__all__ = ["RequestChecker", "RequestCompiler", "RequestStore"]

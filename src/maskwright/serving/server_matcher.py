@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from copy import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
 
 if TYPE_CHECKING:
+    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.endings.ending_spelling import Spelling
     from maskwright.serving.requests import RequestStore
 
 _logger = logging.getLogger(__name__)
@@ -28,8 +33,8 @@ MOST_SLOW = 3.0
 """CPU seconds that the slow masks of one text may take. All requests of a server wait meanwhile."""
 
 
-class ServerMatcher:
-    """The text of one request: masks, tokens, drafts. A server's adapter gives it its own methods.
+class ServerMatcher(Matcher):
+    """The text of one request: a `Matcher` with the server's ends, and within limits.
 
     store : of the request's constraint.
     ends : ids of the tokens that end the text: those that the server stops at. They are allowed
@@ -40,7 +45,8 @@ class ServerMatcher:
     most_slow : CPU seconds that the slow masks of the text may take.
     has_ends : False for a text that no token ends: those of `ends` never come.
 
-    It is for one thread at a time.
+    `step`, `replay`, `advance_bytes` and pickles are those of `Matcher`: they know the vocabulary's
+    ends alone.
     """
 
     def __init__(
@@ -52,28 +58,25 @@ class ServerMatcher:
         most_slow: float = MOST_SLOW,
         has_ends: bool = True,
     ) -> None:
+        super().__init__(store, max_rollback)
         own = store.vocabulary.eos
-        wanted = sorted({int(token) for token in ends or () if 0 <= token < n_tokens}) or list(own)
-        self._ends = wanted if has_ends else []
-        self._matcher = Matcher(store, max_rollback)
-        self._more = frozenset(self._ends) - frozenset(own)
-        self._hidden = frozenset((*own, *wanted)) - frozenset(self._ends)
-        # the word and the bit of each end that compiled code does not know, or must not allow
-        self._more_bits, self._hidden_bits = _bits(self._more), _bits(self._hidden)
+        wanted = tuple(sorted({int(token) for token in ends or () if 0 <= token < n_tokens})) or own
+        self.ends = wanted if has_ends else ()
+        self._more = frozenset(self.ends).difference(own)
+        self._hidden = frozenset((*own, *wanted)).difference(self.ends)
+        self._special = self._more | self._hidden
+        """What the engine does not know: that those of `_more` are ends, and the rest none."""
         self._own_end = own[0] if own else None
-        n_words = -(-n_tokens // 32)
-        if n_words < store.n_words:
+        self._has_ended = False  # by one of `_more`
+        self._row: npt.NDArray[np.uint32] = np.zeros(n_words(n_tokens), np.uint32)
+        if len(self._row) < store.n_words:
             raise MaskwrightError(
                 f"the store has {store.vocabulary.size:,} tokens and the model {n_tokens:,}; build it from the model's own tokenizer"
             )
-        self._words: npt.NDArray[np.uint32] = np.zeros(n_words, np.uint32)
-        self._has_ended = False  # by an end that compiled code does not know
-        self._is_finished = False  # by any end. PERF: asked at each mask
         # what is timed: most masks take microseconds, some take what a request makes them take
-        self._if_slow = self._matcher.text.if_slow
         self._slow_seconds, self._most_slow = 0.0, most_slow
 
-    def fill(self, row: npt.NDArray[Any]) -> str | None:
+    def fill_row(self, row: npt.NDArray[Any]) -> str | None:
         """Write the mask of the tokens allowed next.
 
         row : (ceil(n_tokens / 32),) uint32 or longer, contiguous or not. What is past the tokens
@@ -88,94 +91,53 @@ class ServerMatcher:
         server that stops at one must not take the text for whole. Where there are no ends it allows
         all.
         """
-        words, failed = self._words, None
+        words, failed = self._row, None
         try:
-            if self._is_finished:
-                words[:] = 0
+            if self.is_finished():
                 self._allow_ends()
+            elif self.text.if_slow:
+                self._fill_in_time(words)
             else:
-                if self._if_slow:
-                    self._fill_in_time(words)
-                else:
-                    self._matcher.fill(words)
-                if self._more or self._hidden:
-                    self._set_ends()
-                    if not words.any():
-                        failed = f"the text goes on with nothing but stop tokens: {self._ends}, at which it would end"
-                        self._allow_ends()
+                self.fill(words)
         except Exception as error:  # a server must go on, whatever one request does
-            words[:] = 0
-            # behind a whole text that no token goes on with, the ends are the mask
-            if not (isinstance(error, DeadEndError) and self._more and self._is_whole()):
-                failed = str(error) if isinstance(error, MaskwrightError) else repr(error)
+            failed = str(error) if isinstance(error, MaskwrightError) else repr(error)
             self._allow_ends()
         row[: len(words)] = words
         row[len(words) :] = 0
         return failed
 
     def _fill_in_time(self, words: npt.NDArray[np.uint32]) -> None:
-        """`Matcher.fill`. Raises: as there; LimitError past `MOST_SLOW`."""
+        """As `fill`. Raises: as there; LimitError past `MOST_SLOW`."""
         if self._slow_seconds > self._most_slow:
-            raise LimitError(f"the slow masks of this text have taken {self._slow_seconds:.1f} s: {self._if_slow}")
+            raise LimitError(f"the slow masks of this text have taken {self._slow_seconds:.1f} s: {self.text.if_slow}")
         begin = time.thread_time()
         try:
-            self._matcher.fill(words)
+            self.fill(words)
         finally:
             spent = time.thread_time() - begin
             if spent > SLOW:
                 self._slow_seconds += spent
 
     def _allow_ends(self) -> None:
-        if not self._ends:  # a row of -inf alone has no maximum; `advance` refuses what comes
-            self._words[:] = 0xFFFFFFFF
-        for token in self._ends:
-            self._words[token >> 5] |= np.uint32(1 << (token & 31))
+        # a row of -inf alone has no maximum; `advance` refuses what comes
+        self._row[:] = 0 if self.ends else 0xFFFFFFFF
+        for token in self.ends:
+            self._row[token >> 5] |= np.uint32(1 << (token & 31))
 
-    def _set_ends(self) -> None:
-        """Put the request's own ends into the mask, in place of the vocabulary's."""
-        words, own = self._words, self._own_end
-        is_whole = self._is_whole() if own is None else words[own >> 5] >> np.uint32(own & 31) & 1
-        for word, bit in self._hidden_bits:
-            words[word] &= ~bit
-        for word, bit in self._more_bits:
-            if is_whole:
-                words[word] |= bit
-            else:
-                words[word] &= ~bit
+    def try_advance(self, token: int) -> bool:
+        """Add a token to the text. False if it is not allowed; nothing has changed then.
 
-    def _is_whole(self) -> bool:
+        PERF: a draft is often refused. It takes 0.4 ms to word an error, and 1 us to ask.
+        """
         try:
-            return self._matcher.is_accepting()
-        except MaskwrightError:
-            return False
-
-    def advance(self, token: int) -> bool:
-        """Add a token to the text. False if it is not allowed; nothing has changed then."""
-        try:
-            self.read(token)
+            if not self.is_allowed(token):
+                return False
+            self.advance(token)
         except Exception as error:
             if not isinstance(error, MaskwrightError):
                 _logger.exception("token %d cannot be read", token)
             return False
         return True
-
-    def read(self, token: int) -> None:
-        """Add a token to the text: `advance` for those who want the reason.
-
-        Raises: IllegalTokenError if it is not allowed; as `Matcher.advance`. Nothing has changed
-            then.
-        """
-        if self._is_finished:
-            raise IllegalTokenError(f"token {token} comes after the end of the text")
-        if token in self._more:
-            if not self._is_whole():
-                raise IllegalTokenError(f"token {token} ends texts, but this text is not whole here")
-            self._has_ended = self._is_finished = True
-            return
-        if token in self._hidden:
-            raise IllegalTokenError(f"token {token} stands for no text, and ends none here: {self._ends} do")
-        self._matcher.advance(token)
-        self._is_finished = token in self._ends
 
     def longest_prefix(self, tokens: Iterable[int]) -> list[int]:
         """The tokens that may come next, one after the other, until the first that may not.
@@ -185,7 +147,7 @@ class ServerMatcher:
         wanted, found = list(tokens), list[int]()
         with self.trying(len(wanted)):
             for token in wanted:
-                if not (self.may_come(token) and self.advance(token)):
+                if not self.try_advance(token):
                     break
                 found.append(token)
         return found
@@ -196,128 +158,110 @@ class ServerMatcher:
 
         As many tokens can be taken back then as before.
         """
-        matcher, before = self._matcher, (self._has_ended, self._is_finished)
-        known = matcher.remembered()
-        is_copy = known + most > matcher.max_rollback  # it would lose its oldest tokens
+        text, known, has_ended = self.text, self.remembered(), self._has_ended
+        is_copy = known + most > self.max_rollback  # it would lose its oldest tokens
         if is_copy:
-            self._matcher = matcher.fork()
+            self._use(text.copy())
         try:
             yield
         finally:
-            self._matcher, (self._has_ended, self._is_finished) = matcher, before
-            if not is_copy:
-                matcher.rollback(matcher.remembered() - known)
+            if is_copy:
+                self._use(text)
+                self._has_ended = has_ended
+            else:
+                self.rollback(self.remembered() - known)
 
-    def without_ends(self, tokens: Sequence[int]) -> list[int]:
-        """`longest_prefix` of tokens that `inner` has read, one after the other, in a copy.
+    # -- what `Matcher` has, with the request's own ends
 
-        PERF: only where one of them is an end of the request's own are they read again.
-        """
-        if self._more.isdisjoint(tokens) and self._hidden.isdisjoint(tokens):
-            return list(tokens)
-        return self.longest_prefix(tokens)
-
-    def may_come(self, token: int) -> bool:
-        """Whether `advance` may take a token; it is asked if this is not certain.
-
-        PERF: a draft is often refused; the error of `advance` takes 0.4 ms to word, this 1 us.
-        """
-        if self._is_finished or token in self._more:
-            return not self._is_finished  # `advance` knows
+    def fill(self, bitmask: Any) -> None:
+        """As `Matcher.fill`, of an array. An end that is past the bitmask is left out."""
+        if not self._special:
+            return super().fill(bitmask)
         try:
-            return self._matcher.is_allowed(token)
-        except Exception:
-            return False  # `advance` will say it, if it comes
-
-    def rollback(self, n: int) -> None:
-        """Take back the last n tokens.
-
-        Raises: MaskwrightError if n is negative, or past what is remembered.
-        """
-        self._matcher.rollback(n - (n > 0 and self._has_ended))
-        if n:
-            self._has_ended = self._is_finished = False
-
-    @property
-    def inner(self) -> Matcher:
-        """The matcher of the text, which knows nothing of the request's own ends."""
-        return self._matcher
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """The ids of the tokens that end the text."""
-        return tuple(self._ends)
-
-    def short_ending(self) -> tuple[int, ...]:
-        """Tokens that make the text whole, without the one that ends it: hardly more than must be.
-
-        None of them ends the text for the server, even if it stands for text otherwise.
-
-        Raises: as `Matcher.short_ending`; DeadEndError if other tokens do not spell it, or may not:
-            a composition takes some tokens whole.
-        """
-        found = tuple(self._matcher.short_ending().tokens)
-        if self._more.isdisjoint(found):
-            return found
-        spelled = tuple(
-            other for token in found for other in (self._respelled(token) if token in self._more else (token,))
-        )
-        if not self._is_ending(spelled):
-            ends = sorted(self._more.intersection(found))
+            super().fill(bitmask)
+        except DeadEndError:
+            if not (self._more and self.is_accepting()):
+                raise
+            bitmask[:] = 0
+        words, own = bitmask.view(np.uint32), self._own_end
+        is_whole = self.is_accepting() if own is None else words[own >> 5] >> np.uint32(own & 31) & 1
+        for token in self._special:
+            if (at := token >> 5) < len(words):
+                bit = np.uint32(1 << (token & 31))
+                words[at] = words[at] | bit if is_whole and token in self._more else words[at] & ~bit
+        if self._has_ended:
+            words[:] = 0
+        elif not words.any():
             raise DeadEndError(
-                f"the text ends with tokens at which the server stops, {ends}, and other tokens with their text do not stand for them"
+                f"the text goes on with nothing but stop tokens: {list(self.ends)}, at which it would end"
             )
-        return spelled
 
-    def _is_ending(self, tokens: Iterable[int]) -> bool:
-        copy = self._matcher.fork()
-        try:
-            for token in tokens:
-                copy.advance(token)
-        except IllegalTokenError:
-            return False
-        return copy.is_accepting()
+    def is_allowed(self, token: int) -> bool:
+        if self._has_ended or token in self._special:
+            return token in self._more and not self.is_finished() and self.is_accepting()
+        return super().is_allowed(token)
 
-    def _respelled(self, token: int) -> list[int]:
-        """The text of an end of the server's own, by the fewest other tokens.
-
-        Raises: DeadEndError if there are none.
-        """
-        tokens = self._matcher.store.vocabulary.tokens
-        data = tokens[token]
-        pieces = {each: other for other, each in enumerate(tokens) if each and each in data and other not in self._more}
-        best: list[list[int] | None] = [[]]
-        for end in range(1, len(data) + 1):
-            ways = [
-                [*before, pieces[data[begin:end]]]
-                for begin, before in enumerate(best)
-                if before is not None and data[begin:end] in pieces
-            ]
-            best.append(min(ways, key=len, default=None))
-        if best[-1] is None:
-            raise DeadEndError(
-                f"the text ends with {data!r}, which only token {token} spells, at which the server stops"
-            )
-        return best[-1]
+    def advance(self, token: int) -> None:
+        if not (self._has_ended or token in self._special):
+            return super().advance(token)
+        if self.is_finished():
+            raise IllegalTokenError(f"token {token} comes after the end of the text")
+        if token in self._hidden:
+            raise IllegalTokenError(f"token {token} stands for no text, and ends none here: {list(self.ends)} do")
+        if not self.is_accepting():
+            raise IllegalTokenError(f"token {token} ends texts, but this text is not whole here")
+        self._has_ended = True
 
     def is_finished(self) -> bool:
-        """Whether a token that ends the text has been read."""
-        return self._is_finished
+        return self._has_ended or super().is_finished()
 
-    def fork(self) -> ServerMatcher:
-        """A second text in the same state."""
-        other = copy(self)
-        other._matcher, other._words = self._matcher.fork(), self._words.copy()
-        return other
+    def remembered(self) -> int:
+        return super().remembered() + self._has_ended
+
+    def rollback(self, n: int = 1) -> None:
+        super().rollback(n - (n > 0 and self._has_ended))
+        self._has_ended = self._has_ended and not n
 
     def reset(self) -> None:
-        """Put the text back to its start."""
-        self._matcher.reset()
-        self._has_ended = self._is_finished = False
+        super().reset()
+        self._has_ended = False
 
-    def __repr__(self) -> str:
-        return f"<ServerMatcher {self._matcher!r}, ends {self._ends}>"
+    def fork(self) -> Self:
+        other: Any = super().fork()
+        vars(other).update(vars(self) | vars(other))
+        other._row = self._row.copy()
+        return other  # type: ignore[no-any-return]
+
+    def short_ending(self) -> Ending:
+        """As `Matcher.short_ending`, with no token that ends the text, though it stands for text.
+
+        Raises: as there; DeadEndError if other tokens do not spell it, or may not: a composition
+            takes some tokens whole.
+        """
+        ending, vocabulary, found = super().short_ending(), self.store.vocabulary, list[int]()
+        if self._more.isdisjoint(ending.tokens):
+            return ending
+        for token in ending.tokens:
+            data = vocabulary.tokens[token]
+            other = _spelling_without(vocabulary, self._more).fewest_tokens(data) if token in self._more else (token,)
+            if other is None:
+                raise DeadEndError(
+                    f"the text ends with {data!r}, which only token {token} spells, at which the server stops"
+                )
+            found += other
+        with self.trying(len(found)):
+            if not (all(map(self.try_advance, found)) and self.is_accepting()):
+                ends = sorted(self._more.intersection(ending.tokens))
+                raise DeadEndError(
+                    f"the text ends with tokens at which the server stops, {ends}, and other tokens with their text do not stand for them"
+                )
+        return replace(ending, tokens=tuple(found))
 
 
-def _bits(tokens: Iterable[int]) -> tuple[tuple[int, np.uint32], ...]:
-    return tuple((token >> 5, np.uint32(1 << (token & 31))) for token in sorted(tokens))
+@lru_cache(maxsize=8)
+def _spelling_without(vocabulary: Vocabulary, ends: frozenset[int]) -> Spelling:
+    """What spells bytes in other tokens than these."""
+    from maskwright.decoding.endings.ending_spelling import Spelling
+
+    tokens = [b"" if token in ends else data for token, data in enumerate(vocabulary.tokens)]
+    return Spelling(Vocabulary.from_tokens(tokens, eos=vocabulary.eos))

@@ -145,26 +145,23 @@ def _value(name: str, where: str, value: Any) -> Any:
         raise UnknownNameError(
             f"{where}: there is no setting {clip(name)}{suggestion(str(name)[:60], ServerSettings._fields)}"
         )
-    if name == "stores":
-        return _stores(where, value)
-    if name == "whitespace":
-        return _whitespace(where, value)
     if name in _WORDS_OF:
-        known = _WORDS_OF[name]
-        if value not in known:
-            raise MaskwrightError(f"{where} is {clip(value)}; expected {' or '.join(known)}")
+        if value not in _WORDS_OF[name]:
+            raise MaskwrightError(f"{where} is {clip(value)}; expected {' or '.join(_WORDS_OF[name])}")
         return value
-    if name in ("hybrid", "strict_keywords", "additional_properties"):
-        return _boolean(where, value)
-    return _number(where, value, float if name in ("check_seconds", "compile_seconds") else int, name in _OR_ZERO)
+    default = ServerSettings._field_defaults[name]
+    if name in ("stores", "whitespace"):
+        return (_stores if name == "stores" else _whitespace)(where, value)
+    return _boolean(where, value) if isinstance(default, bool) else _number(where, value, type(default), name)
 
 
-def _number(where: str, value: Any, wanted: type[int] | type[float], or_zero: bool) -> int | float:
+def _number(where: str, value: Any, wanted: type[int] | type[float], name: str) -> int | float:
     """A number above 0, or 0."""
     try:
         found = wanted(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
     except (ValueError, OverflowError):
         found = None
+    or_zero = name in _OR_ZERO
     is_above = found is not None and (0 < found < math.inf or (or_zero and found == 0))
     if found is None or not is_above or not (isinstance(value, str) or found == value):
         raise MaskwrightError(f"{where} is {clip(value)}; expected {'0, or ' if or_zero else ''}a number above 0")

@@ -10,7 +10,8 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,9 @@ from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, Missi
 from maskwright.decoding.logits import apply_rows, apply_words, need_torch
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
 from maskwright.serving.options import RequestOptions
+from maskwright.serving.requests import server_vocabulary
 from maskwright.serving.server_matcher import ServerMatcher
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
-from maskwright.serving.vocabularies import server_vocabulary
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary import VocabularySource
@@ -158,7 +159,7 @@ class GrammarMasks:
         self.current_token = token
         if self._failed is not None:
             raise IllegalTokenError(f"token {token} was chosen without a mask: {self._failed}")
-        self.matcher.read(token)
+        self.matcher.advance(token)
 
     def rollback(self, k: int) -> None:
         """Take back the last k tokens. Raises: as `Matcher.rollback`."""
@@ -199,7 +200,7 @@ class GrammarMasks:
 
     def fill_row(self, row: npt.NDArray[np.int32]) -> None:
         """Write the mask of the tokens allowed next. row : (W,) int32."""
-        self._failed = self.matcher.fill(row.view(np.uint32))
+        self._failed = self.matcher.fill_row(row.view(np.uint32))
         if self._failed is not None:
             _logger.warning("no mask can be made for a request with %s: %s", self.key[0], self._failed)
 
@@ -330,18 +331,12 @@ class BackendMasks:
         row[:] = row | words if is_allowed else row & ~words
 
 
-class _Classes(NamedTuple):
-    """Ours as SGLang knows them, and two of its own."""
-
-    grammar: Any
-    backend: Any
-    invalid: Any
-    stats: Any
-
-
 @cache
-def _classes() -> _Classes:
-    """The classes, made when SGLang is there: our methods come before those of its base classes."""
+def _classes() -> Any:
+    """Our `grammar` and `backend` as SGLang knows them, and its own `invalid` and `stats`.
+
+    They are made when SGLang is there: our methods come before those of its base classes.
+    """
     from sglang.srt.constrained.base_grammar_backend import (
         BaseGrammarBackend,
         BaseGrammarObject,
@@ -351,7 +346,7 @@ def _classes() -> _Classes:
 
     grammar = type("MaskwrightGrammar", (GrammarMasks, BaseGrammarObject), {})
     backend = type("MaskwrightGrammarBackend", (BackendMasks, BaseGrammarBackend), {})
-    return _Classes(grammar, backend, InvalidGrammarObject, GrammarStats)
+    return SimpleNamespace(grammar=grammar, backend=backend, invalid=InvalidGrammarObject, stats=GrammarStats)
 
 
 @cache
@@ -366,6 +361,3 @@ def new_mask(vocab_size: int, rows: int) -> Any:
     """A mask that allows all: (rows, ceil(vocab_size / 32)) int32, a tensor on the host."""
     torch = need_torch()
     return torch.full((rows, n_words(vocab_size)), -1, dtype=torch.int32, pin_memory=_pins())
-
-
-__all__ = ["NAME", "BackendMasks", "GrammarMasks", "make_backend", "register"]

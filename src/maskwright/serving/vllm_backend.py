@@ -8,8 +8,11 @@ subclasses of them, so that this module needs no vLLM.
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import logging
 from collections.abc import Collection, Iterable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,11 +23,11 @@ from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.drafts import Drafts
 from maskwright.serving.options import JSON_KINDS, RequestOptions
+from maskwright.serving.requests import server_vocabulary
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
-from maskwright.serving.token_budget import RequestTokens, TokenBudget
+from maskwright.serving.token_budget import TokenBudget
 from maskwright.serving.vllm_drafts import PLACEHOLDER, number_of_drafts
-from maskwright.serving.vocabularies import server_vocabulary
 from maskwright.serving.warming import warm_engines
 
 if TYPE_CHECKING:
@@ -52,10 +55,9 @@ class MaskwrightBackend:
         self.vllm_config, self.tokenizer, self.vocab_size = vllm_config, tokenizer, vocab_size
         self.settings: ServerSettings = read_settings(getattr(vllm_config, "additional_config", None))
         vocabulary = vocabulary_of(tokenizer, getattr(vllm_config, "model_config", None), vocab_size)
-        self.options = options_of(None, vllm_config.structured_outputs_config, self.settings)
+        self.options = options_of("json", None, vllm_config.structured_outputs_config, self.settings)
         self.compiler = make_compiler(vocabulary, self.settings, self.options, vocab_size)
         self._rollback = max(ROLLBACK, 2 * (int(getattr(vllm_config, "num_speculative_tokens", 0) or 0) + 1))
-        self._rows = BitmaskRows()
         n_drafts = number_of_drafts(vllm_config)
         self._drafts = Drafts(vocabulary, n_drafts) if n_drafts else None
         self._xgrammar: Any = None
@@ -65,32 +67,28 @@ class MaskwrightBackend:
         _logger.info("structured outputs by %r, %d configured stores", vocabulary, len(self.settings.stores))
 
     def compile_grammar(
-        self, request_type: Any, grammar_spec: str, stop_token_ids: Collection[int] | None = None
-    ) -> MaskwrightGrammar:
-        """The grammar of a request that says nothing but its constraint.
+        self,
+        request_type: Any,
+        grammar_spec: str,
+        stop_token_ids: Collection[int] | None = None,
+        params: Any = None,
+    ) -> Any:
+        """The grammar of a request.
 
         request_type : a `StructuredOutputOptions`.
         grammar_spec : see `RequestCompiler.check`.
         stop_token_ids : the tokens at which the server stops: masked until the text may end.
+        params : all that the request says, its `StructuredOutputsParams`; None for one that says
+            nothing but its constraint.
+
+        Returns a `MaskwrightGrammar`, or, in a hybrid server, what xgrammar compiled.
 
         Raises: MaskwrightError, for this request alone.
         """
-        found: MaskwrightGrammar = self.compile_request(request_type, grammar_spec, stop_token_ids, None)
-        return found
-
-    def compile_request(
-        self, request_type: Any, grammar_spec: str, stop_token_ids: Collection[int] | None, params: Any
-    ) -> Any:
-        """`compile_grammar`, with all that the request says.
-
-        params : its `StructuredOutputsParams`, or None.
-
-        Returns a `MaskwrightGrammar`, or, in a hybrid server, what xgrammar compiled.
-        """
         kind = str(request_type.name).lower()
         try:
-            options = options_of(params, self.vllm_config.structured_outputs_config, self.settings)
-            store = self.compiler.compile(kind, grammar_spec, options_for(kind, options, params))
+            options = options_of(kind, params, self.vllm_config.structured_outputs_config, self.settings)
+            store = self.compiler.compile(kind, grammar_spec, options)
             # a configured store may have been built with other ends than the server's
             ends = stop_token_ids or self.compiler.vocabulary.eos
             matcher = ServerMatcher(store, ends, self.vocab_size, self._rollback)
@@ -101,18 +99,14 @@ class MaskwrightBackend:
                 "a request of kind %s goes to xgrammar, unchecked by maskwright, which says: %s", kind, error
             )
             return self._of_xgrammar(params, stop_token_ids)
-        return MaskwrightGrammar(matcher, self._rows, self._drafts)
+        return MaskwrightGrammar(matcher, self._drafts)
 
     def _of_xgrammar(self, params: Any, stop_token_ids: Collection[int] | None) -> Any:
         """What xgrammar makes of a request."""
-        import copy
-        from types import SimpleNamespace
-
-        from vllm.v1.structured_output.backend_xgrammar import XgrammarBackend, validate_xgrammar_grammar
+        from vllm.v1.structured_output.backend_xgrammar import XgrammarBackend
         from vllm.v1.structured_output.request import get_structured_output_key
 
-        params = copy.copy(params)  # the validation turns a choice into a grammar
-        validate_xgrammar_grammar(SimpleNamespace(structured_outputs=params))
+        params = valid_for_xgrammar(params)
         with self._lock:
             if self._xgrammar is None:
                 self._xgrammar = XgrammarBackend(self.vllm_config, tokenizer=self.tokenizer, vocab_size=self.vocab_size)
@@ -134,7 +128,7 @@ class MaskwrightBackend:
         if xgrammar is not None:
             xgrammar.destroy()
         self.compiler.clear()
-        self._rows.clear()
+        rows_of.cache_clear()
 
     def __repr__(self) -> str:
         return f"<MaskwrightBackend: {self.compiler!r}>"
@@ -143,51 +137,48 @@ class MaskwrightBackend:
 class MaskwrightGrammar:
     """The constraint of one request, and the text so far.
 
-    matcher : the text. rows : the rows of vLLM's bitmask.
+    matcher : the text.
     drafts : what drafts are made of, in place of the `PLACEHOLDER` that vLLM proposes; or None.
     """
 
-    def __init__(self, matcher: ServerMatcher, rows: BitmaskRows, drafts: Drafts | None = None) -> None:
-        self._matcher, self._rows, self._drafts = matcher, rows, drafts
+    def __init__(self, matcher: ServerMatcher, drafts: Drafts | None = None) -> None:
+        self._matcher, self._drafts = matcher, drafts
         self._before, self._new = -1, list[int]()  # tokens that were read, the last ones not counted yet
         self._budget: TokenBudget | None = None
-        self._tokens: RequestTokens | None = None
 
     def keep_budget(self, request: Any, longest: int, reserve: int) -> None:
         """Close the text before the tokens of its request are used up.
 
-        request, longest : see `RequestTokens`. reserve : see `TokenBudget`.
+        request, longest, reserve : see `TokenBudget`.
 
         Cost: of the first search for an ending under a store, half a second for Python.
         """
         with contextlib.suppress(MaskwrightError):  # `TokenBudget` says it when it matters
             self._matcher.short_ending()  # here, where the engine does not wait
-        self._budget, self._tokens = TokenBudget(self._matcher, reserve), RequestTokens(request, longest)
+        self._budget = TokenBudget(self._matcher, reserve, request, longest)
 
     def accept_tokens(self, request_id: str, tokens: Iterable[int]) -> bool:
         """Add tokens to the text. Those behind its end are ignored.
 
         False if one is not allowed: vLLM ends the request then, with an error.
         """
-        n_read = 0
+        read: list[int] = []
         for token in tokens:
             if self._matcher.is_finished():
                 break
             if not self._accept(request_id, token):
                 return False
-            n_read += 1
-            if self._drafts is not None:
-                self._new.append(token)
-        if self._tokens is not None:
-            self._tokens.read(n_read)
+            read.append(token)
+        if self._drafts is not None:
+            self._new += read
+        if self._budget is not None:
+            self._budget.read(read)
         return True
 
     def _accept(self, request_id: str, token: int) -> bool:
         """Add a token to the text. False, and the reason in the log, if it cannot be."""
         try:
-            self._matcher.read(token)
-            if self._budget is not None:
-                self._budget.advance(token)
+            self._matcher.advance(token)
         except IllegalTokenError:
             _logger.error(
                 "request %s: token %d is not allowed by %r; other options of the request, such as allowed_token_ids or bad_words, "
@@ -212,28 +203,27 @@ class MaskwrightGrammar:
         """
         wanted = list(tokens)
         if self._drafts is not None and wanted and all(token == PLACEHOLDER for token in wanted):
-            return self._matcher.without_ends(self._own_drafts(self._drafts, len(wanted)))
+            return self._own_drafts(self._drafts, len(wanted))
         return self._matcher.longest_prefix(wanted)
 
     def _own_drafts(self, drafts: Drafts, most: int) -> list[int]:
         """Drafts for the text as it stands, whose last tokens are counted before."""
-        if self._matcher.is_finished():
+        new, matcher = self._new, self._matcher
+        if matcher.is_finished():
             return []
-        new, inner = self._new, self._matcher.inner
-        if len(new) <= inner.max_rollback:
-            drafts.learn(inner, new, self._before)
+        if len(new) <= matcher.max_rollback:
+            drafts.learn(matcher, new, self._before)
         if new:
             self._before, self._new = new[-1], []
-        return drafts.next(inner, self._before, most)
+        return drafts.next(matcher, self._before, most)
 
     def rollback(self, num_tokens: int) -> None:
         """Take back the last tokens."""
         self._matcher.rollback(num_tokens)
         if num_tokens:
             del self._new[-num_tokens:]
-        if self._budget is not None and self._tokens is not None:
+        if self._budget is not None:
             self._budget.rollback(num_tokens)
-            self._tokens.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
         """Write the mask of the next token.
@@ -244,15 +234,14 @@ class MaskwrightGrammar:
         refuses them unless the text is whole, so the request ends with an error, or with a whole
         text, and the engine goes on. The log says why.
         """
-        row = self._rows.of(bitmask)[batch_index]
-        failed = self._matcher.fill(row)
+        row = rows_of(bitmask)[batch_index]
+        failed = self._matcher.fill_row(row)
         if failed is not None:
             _logger.error(
                 "no mask can be made, so the request will end, with an error unless its text is whole: %s", failed
             )
-        elif self._budget is not None and self._tokens is not None:
-            self._tokens.note_written()
-            self._budget.restrict(row, self._tokens.left, self._tokens.has_drafts)
+        elif self._budget is not None:
+            self._budget.restrict(row)
 
     def is_terminated(self) -> bool:
         """Whether a token that ends the text was accepted."""
@@ -262,30 +251,17 @@ class MaskwrightGrammar:
         """Put the text back to its start."""
         self._matcher.reset()
         self._before, self._new = -1, []
-        if self._budget is not None and self._tokens is not None:
+        if self._budget is not None:
             self._budget.reset()
-            self._tokens.reset()
 
 
-class BitmaskRows:
-    """vLLM's bitmask as a NumPy array, which is made once for a tensor."""
+@functools.lru_cache(maxsize=2)
+def rows_of(bitmask: torch.Tensor) -> npt.NDArray[np.uint32]:
+    """vLLM's bitmask as an array, (rows, words) uint32, of the same memory as the tensor.
 
-    def __init__(self) -> None:
-        self._last: tuple[Any, npt.NDArray[np.uint32]] | None = None
-
-    def of(self, bitmask: torch.Tensor) -> npt.NDArray[np.uint32]:
-        """(rows, words) uint32, of the same memory as the tensor."""
-        last = self._last
-        # PERF: .numpy() takes some microseconds, and there is a call for each row
-        if last is not None and last[0] is bitmask:
-            return last[1]
-        found = bitmask.numpy().view(np.uint32)
-        self._last = bitmask, found
-        return found
-
-    def clear(self) -> None:
-        """Forget the tensor."""
-        self._last = None
+    PERF: .numpy() takes some microseconds, and there is a call for each row.
+    """
+    return bitmask.numpy().view(np.uint32)
 
 
 def vocabulary_of(tokenizer: Any, model_config: Any, vocab_size: int) -> Vocabulary:
@@ -308,48 +284,46 @@ def vocabulary_of(tokenizer: Any, model_config: Any, vocab_size: int) -> Vocabul
     return server_vocabulary(found, vocab_size, eos, is_padded=False)
 
 
-def options_of(params: Any, config: Any, settings: ServerSettings) -> RequestOptions:
-    """What a request, the engine's configuration and the settings say of JSON.
+def valid_for_xgrammar(params: Any) -> Any:
+    """A request's parameters as xgrammar has them: the validation turns a choice into a grammar.
+
+    Raises: ValueError or VLLMValidationError if xgrammar refuses them.
+    """
+    from vllm.v1.structured_output.backend_xgrammar import validate_xgrammar_grammar
+
+    params = copy.copy(params)
+    validate_xgrammar_grammar(SimpleNamespace(structured_outputs=params))
+    return params
+
+
+def options_of(kind: str, params: Any, config: Any, settings: ServerSettings) -> RequestOptions:
+    """What a request, the engine's configuration and the settings say of a kind of constraint.
 
     params : a `StructuredOutputsParams`, or None. config : a `StructuredOutputsConfig`. What the
         request says counts more than the rest.
 
-    Raises: MaskwrightError for two that contradict each other.
+    Raises: MaskwrightError for two that contradict each other, or if the request itself has an
+        option that says nothing of its kind.
     """
-    options = settings.options
-    whitespace = "compact" if getattr(config, "disable_any_whitespace", False) else options.whitespace
-    if getattr(params, "disable_any_whitespace", False):
-        if getattr(params, "whitespace_pattern", None) is not None:
-            raise MaskwrightError(
-                "disable_any_whitespace and whitespace_pattern contradict each other; leave one of them out"
-            )
-        whitespace = "compact"
-    elif getattr(params, "whitespace_pattern", None) is not None:
-        whitespace = params.whitespace_pattern
-    options = options._replace(whitespace=whitespace)
+    own = {name: getattr(params, name, None) for name in _OPTIONS}
+    if kind not in JSON_KINDS:
+        for name, value in own.items():
+            if value not in (None, False):
+                raise MaskwrightError(f"{name} is about JSON, but the request has a {kind}: leave it out")
+        return RequestOptions()
+    options, pattern = settings.options, own["whitespace_pattern"]
+    is_compact = own["disable_any_whitespace"]
+    if is_compact and pattern is not None:
+        raise MaskwrightError(
+            "disable_any_whitespace and whitespace_pattern contradict each other; leave one of them out"
+        )
+    if pattern is not None:
+        options = options._replace(whitespace=pattern)
+    elif is_compact or getattr(config, "disable_any_whitespace", False):
+        options = options._replace(whitespace="compact")
     is_closed = any(getattr(each, "disable_additional_properties", False) for each in (params, config))
     return options._replace(additional_properties=False) if is_closed else options
 
 
-def options_for(kind: str, options: RequestOptions, params: Any) -> RequestOptions:
-    """The options that count for a kind of constraint.
-
-    Raises: MaskwrightError if the request itself has an option that says nothing of its kind.
-    """
-    if kind in JSON_KINDS:
-        return options
-    for name in ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern"):
-        if getattr(params, name, None) not in (None, False):
-            raise MaskwrightError(f"{name} is about JSON, but the request has a {kind}: leave it out")
-    return RequestOptions()
-
-
-__all__ = [
-    "NAME",
-    "BitmaskRows",
-    "MaskwrightBackend",
-    "MaskwrightGrammar",
-    "options_for",
-    "options_of",
-    "vocabulary_of",
-]
+_OPTIONS = ("disable_any_whitespace", "disable_additional_properties", "whitespace_pattern")
+"""What a request of vLLM may say of JSON."""

@@ -48,6 +48,3 @@ def number_of_drafts(vllm_config: Any) -> int:
     if getattr(config, "method", None) != "custom_class" or getattr(config, "model", None) != PROPOSER:
         return 0
     return int(config.num_speculative_tokens)
-
-
-__all__ = ["PLACEHOLDER", "PROPOSER", "Proposer", "number_of_drafts"]

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.serving.options import RequestLimits
 from maskwright.serving.reading import RequestReader
 from maskwright.serving.requests import RequestChecker
 from maskwright.serving.settings import ServerSettings, read_settings
@@ -25,8 +26,8 @@ from maskwright.serving.vllm_backend import (
     NAME,
     MaskwrightBackend,
     MaskwrightGrammar,
-    options_for,
     options_of,
+    valid_for_xgrammar,
     vocabulary_of,
 )
 
@@ -208,7 +209,7 @@ def _create_grammar(original: Callable[..., Any]) -> Callable[..., Any]:
         params = request.sampling_params
         stops = params.all_stop_token_ids if params is not None else None
         try:
-            grammar = backend.compile_request(kind, spec, stops, struct.params)
+            grammar = backend.compile_grammar(kind, spec, stops, struct.params)
         except MaskwrightError as error:
             _logger.warning("request %s is refused: %s", request.request_id, error)
             raise
@@ -284,28 +285,20 @@ def check_params(
         raise MaskwrightError(f"the constraint cannot be written as JSON: {error}") from error
     name = str(kind.name).lower()
     try:
-        checker = _checker(settings)
-        options = options_for(name, options_of(params, config, settings), params)
+        names = tuple(name for name, _ in settings.stores)
+        checker = _checker(names, settings.limits, settings.strict_keywords, settings.workers)
+        options = options_of(name, params, config, settings)
         checker.check(checker.reader.request(name, spec, options), vocabulary)
     except MaskwrightError as error:
         if not settings.hybrid:
             raise
-        _check_with_xgrammar(params, error)
+        from vllm.exceptions import VLLMValidationError
+
+        try:
+            valid_for_xgrammar(params)
+        except (ValueError, VLLMValidationError) as other:
+            raise MaskwrightError(f"{error}; and xgrammar, which was asked next, says: {other}") from other
     return str(spec)
-
-
-def _check_with_xgrammar(params: Any, refusal: MaskwrightError) -> None:
-    """Raises: MaskwrightError with both reasons if xgrammar refuses a request too."""
-    import copy
-    from types import SimpleNamespace
-
-    from vllm.exceptions import VLLMValidationError
-    from vllm.v1.structured_output.backend_xgrammar import validate_xgrammar_grammar
-
-    try:
-        validate_xgrammar_grammar(SimpleNamespace(structured_outputs=copy.copy(params)))
-    except (ValueError, VLLMValidationError) as error:
-        raise MaskwrightError(f"{refusal}; and xgrammar, which was asked next, says: {error}") from error
 
 
 _known: list[tuple[Any, Vocabulary]] = []
@@ -322,18 +315,9 @@ def _vocabulary(tokenizer: Any, model_config: Any) -> Vocabulary:
         return _known[0][1]
 
 
-_checkers: dict[tuple[Any, ...], RequestChecker] = {}
-
-
-def _checker(settings: ServerSettings) -> RequestChecker:
-    """The checker of this process."""
-    names = tuple(name for name, _ in settings.stores)
-    key = (names, settings.limits, settings.strict_keywords, settings.workers)
-    if key not in _checkers:
-        reader = RequestReader(names, settings.limits, settings.strict_keywords)
-        _checkers[key] = RequestChecker(reader, workers=settings.workers)
-        _checkers[key].start()
-    return _checkers[key]
-
-
-__all__ = ["check_params", "leave_tags_to_us", "register"]
+@functools.cache
+def _checker(stores: tuple[str, ...], limits: RequestLimits, is_strict: bool, workers: int) -> RequestChecker:
+    """The checker of this process for a server's settings."""
+    found = RequestChecker(RequestReader(stores, limits, is_strict), workers=workers)
+    found.start()
+    return found

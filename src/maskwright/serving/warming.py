@@ -89,6 +89,3 @@ def warm_engines(vocabulary: Vocabulary, complain: Callable[[str], None] = lambd
         except MaskwrightError as error:
             complain(f"vocabulary {vocabulary.name}: {error}")
     return time.process_time() - begin
-
-
-__all__ = ["Warmed", "warm_constraint", "warm_engines"]

@@ -29,10 +29,10 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.reading import Request, RequestReader, guarded, library
 from maskwright.serving.warming import warm_engines
 from maskwright.stores.build import build_and_keep
-from maskwright.stores.cache import FOLDER_VARIABLE, cached_for_request, trim_cache
+from maskwright.stores.cache import FOLDER_VARIABLE, cached_grammar, trim_cache
 from maskwright.stores.sources import store_of
 from maskwright.stores.store import Store
-from maskwright.worker import Parcel, Setup
+from maskwright.worker import Setup
 from maskwright.worker_pool import BusyError, NoProcessError, Pool, WorkerError
 
 Result = TypeVar("Result")
@@ -85,22 +85,18 @@ class Build(NamedTuple):
     disk_bytes: int
     is_open: bool = True
 
-    def store(self, vocabulary: Vocabulary, is_left_open: bool) -> Any:
-        """The store, made in this process.
+    def do(self, vocabulary: Vocabulary) -> tuple[Any, list[tuple[Any, dict[str, int]]]]:
+        """The constraint, and the tables of its grammars in the order in which they are built."""
+        constraint, _, built = self.build(vocabulary, is_left_open=True)
+        return constraint, [(np.asarray(each.table), dict(each.counts)) for each in built]
+
+    def build(self, vocabulary: Vocabulary, is_left_open: bool) -> tuple[Any, Any, list[Any]]:
+        """The constraint, its store, and the stores of its grammars, made in this process.
 
         is_left_open : whether the caller sees to the closing of a grammar's. Else a thread does.
 
         Raises: as `RequestReader.read` and `build_store`.
         """
-        return self._build(vocabulary, is_left_open)[1]
-
-    def do(self, vocabulary: Vocabulary) -> Parcel:
-        """The constraint, and the tables of its grammars in the order in which they are built."""
-        constraint, _, built = self._build(vocabulary, is_left_open=True)
-        return Parcel.of((constraint, [(np.asarray(each.table), dict(each.counts)) for each in built]))
-
-    def _build(self, vocabulary: Vocabulary, is_left_open: bool) -> tuple[Any, Any, list[Any]]:
-        """The constraint, its store, and the stores of its grammars."""
         constraint = self.reader.read(self.request)
         is_lazy = constraint.kind == "grammar" and self.is_open
         built: list[Any] = []
@@ -116,16 +112,10 @@ class Build(NamedTuple):
 
     def _built(self, grammar: Grammar, tokens: Vocabulary, is_lazy: bool, is_left_open: bool) -> Any:
         comes_along = self.request.spec.strip() in library()
+        how: Any = {"progress": look_at, "lazy": is_lazy, "is_left_open": is_left_open}
         if self.is_on_disk or comes_along:
-            return cached_for_request(
-                grammar,
-                tokens,
-                progress=look_at,
-                lazy=is_lazy,
-                is_left_open=is_left_open,
-                may_be_trimmed=not comes_along,
-            )
-        return build_and_keep(grammar, tokens, None, progress=look_at, lazy=is_lazy, is_left_open=is_left_open)
+            return cached_grammar(grammar, tokens, may_be_trimmed=not comes_along, **how)
+        return build_and_keep(grammar, tokens, None, **how)
 
 
 def answering(vocabulary: Vocabulary | None) -> Callable[[Check | Build], Any]:
@@ -167,14 +157,14 @@ class Workshop:
         return found
 
     def build(self, task: Build, seconds: float, what: str) -> Any:
-        """The store. Raises: as `Build.store`; OutOfTimeError; as `Pool.ask`."""
+        """The store. Raises: as `Build.build`; OutOfTimeError; as `Pool.ask`."""
         vocabulary = self.vocabulary
         assert vocabulary is not None
         return self._run(
             task,
             seconds,
             what,
-            lambda: self._closing(task.store(vocabulary, self.pool is not None), task, seconds),
+            lambda: self._closing(task.build(vocabulary, self.pool is not None)[1], task, seconds),
             lambda found: self._closing(self._opened(found), task, seconds),
         )
 
@@ -207,14 +197,13 @@ class Workshop:
         with time_limit(max(SOON, seconds / 4), what):
             return guarded(request, lambda: opened(found))  # type: ignore[no-any-return]
 
-    def _opened(self, parcel: Parcel) -> Any:
+    def _opened(self, made: tuple[Any, list[tuple[Any, dict[str, int]]]]) -> Any:
         """The store of what a worker has made."""
-        constraint, tables = parcel.open()
+        constraint, tables = made
         rest = iter(tables)
 
         def build(grammar: Grammar, tokens: Vocabulary) -> Store:
-            table, counts = next(rest)
-            return Store.of(EngineTable(grammar, tokens, table, MappingProxyType(counts)))
+            return Store.of(_table(grammar, tokens, *next(rest)))
 
         return store_of(constraint, self.vocabulary or _bytes(), build)
 
@@ -231,7 +220,7 @@ class Workshop:
                 return False
 
             try:
-                answer: Parcel = pool.ask(
+                _, (made,) = pool.ask(
                     task._replace(is_open=False),
                     GENEROUS * seconds,
                     f"the closing of the {task.request.kind}",
@@ -245,10 +234,15 @@ class Workshop:
             except (BusyError, WorkerError) as error:
                 _logger.warning("masks of a grammar stay slow: %s", error)
                 raise
-            _, ((table, counts),) = answer.open()
-            return EngineTable(constraint, vocabulary, table, MappingProxyType(counts))
+            return _table(constraint, vocabulary, *made)
 
         return store.close_in_background(close)
+
+
+def _table(grammar: Grammar, vocabulary: Vocabulary, table: Any, counts: dict[str, int]) -> EngineTable:
+    """The table that a worker has made, read-only as any other."""
+    table.setflags(write=False)
+    return EngineTable(grammar, vocabulary, table, MappingProxyType(counts))
 
 
 _POOLS: weakref.WeakValueDictionary[tuple[str, int, int, str | None], Pool] = weakref.WeakValueDictionary()
@@ -294,6 +288,3 @@ def _bytes() -> Vocabulary:
     """The vocabulary of the single bytes."""
     tokens = [bytes((byte,)) for byte in range(256)]
     return Vocabulary.from_tokens([*tokens, b""], eos=[256], name="bytes")
-
-
-__all__ = ["Build", "Check", "Workshop", "answering", "default_workers"]

@@ -21,7 +21,10 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.logits import need_torch
 from maskwright.serving.server_matcher import ServerMatcher
-from maskwright.serving.xgrammar_bitmasks import (
+from maskwright.serving.xgrammar_base import (
+    MissingError,
+    Partial,
+    RefusedError,
     allocate_token_bitmask,
     apply_token_bitmask_inplace,
     as_words,
@@ -38,7 +41,6 @@ from maskwright.serving.xgrammar_compiler import (
     VocabType,
     as_tokens,
 )
-from maskwright.serving.xgrammar_missing import MissingError, Partial, RefusedError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -97,7 +99,7 @@ class GrammarMatcher(Partial):
             token = operator.index(token_id)
         except TypeError:
             return False
-        if not (self._text.may_come(token) and self._text.advance(token)):
+        if not self._text.try_advance(token):
             return False
         self._said.append(token)
         return True
@@ -108,7 +110,7 @@ class GrammarMatcher(Partial):
             return False
         try:
             data = input_str.encode() if isinstance(input_str, str) else bytes(input_str)
-            self._text.inner.advance_bytes(data)
+            self._text.advance_bytes(data)
         except (MaskwrightError, UnicodeEncodeError):  # half a surrogate pair is no text
             return False
         self._said.append(data)
@@ -135,7 +137,7 @@ class GrammarMatcher(Partial):
         return bool(row[0] != -1) or not bool((row == -1).all())
 
     def _fill(self, row: npt.NDArray[np.int32]) -> None:
-        failed = self._text.fill(row.view(np.uint32))
+        failed = self._text.fill_row(row.view(np.uint32))
         if failed is None:
             return
         row[:] = 0
@@ -159,9 +161,9 @@ class GrammarMatcher(Partial):
             self._text.reset()
             for each in self._said[:kept]:
                 if isinstance(each, bytes):
-                    self._text.inner.advance_bytes(each)
+                    self._text.advance_bytes(each)
                 else:
-                    self._text.read(each)
+                    self._text.advance(each)
         self._said = self._said[:kept]
 
     def reset(self) -> None:
@@ -183,14 +185,14 @@ class GrammarMatcher(Partial):
 
     def is_completed(self) -> bool:
         """Whether the text is legal as a whole."""
-        return self._text.inner.is_accepting()
+        return self._text.is_accepting()
 
     def find_jump_forward_string(self) -> str:
         """The text that must come next: whole characters, at most 4,096 bytes; "" if none must."""
         if self.is_terminated():
             return ""
         try:
-            forced = self._text.inner.forced_bytes(_LONGEST_JUMP)
+            forced = self._text.forced_bytes(_LONGEST_JUMP)
         except LimitError:
             return ""
         try:
@@ -257,27 +259,18 @@ class GrammarMatcher(Partial):
         rows = [row_of(token_bitmask, node, self._n_words) for node in range(n)]
         if temperatures is not None:
             temperatures.fill_(-1.0)
-        began = time.monotonic()
-        start = len(self._said)
-        seen: set[int] = set()
-        todo = [(0, 0)]  # a node, and how many drafts come before it
+        began, start = time.monotonic(), len(self._said)
+        order = _in_order(children, siblings)
+        for node, _ in order:
+            rows[node][:] = 0
+        cut = n  # the depth below which nothing is legal
         try:
-            while todo:
-                node, depth = todo.pop()
-                if node in seen:
-                    raise RefusedError(f"node {node} of the draft tree is reached twice; expected a tree")
-                seen.add(node)
+            for node, depth in order:
                 if node and 0 < time_threshold < time.monotonic() - began:
                     return False
-                if siblings[node] >= 0:
-                    todo.append((int(siblings[node]), depth))
-                self.rollback(len(self._said) - start - max(depth - 1, 0))
-                rows[node][:] = 0
-                if not self._fill_node(node, int(drafts[node]), rows[node]):
-                    for below in _below(node, children, siblings):
-                        rows[below][:] = 0
-                elif children[node] >= 0:
-                    todo.append((int(children[node]), depth + 1))
+                if depth <= cut:
+                    self.rollback(len(self._said) - start - max(depth - 1, 0))
+                    cut = n if self._fill_node(node, int(drafts[node]), rows[node]) else depth
         finally:
             self.rollback(len(self._said) - start)
         return True
@@ -371,16 +364,20 @@ def _pairs(matchers: Sequence[GrammarMatcher], values: Sequence[Any]) -> list[tu
     return list(zip(matchers, values, strict=True))
 
 
-def _below(node: int, children: npt.NDArray[np.int64], siblings: npt.NDArray[np.int64]) -> set[int]:
-    """The nodes of a draft tree below one."""
-    found: set[int] = set()
-    todo = [int(children[node])]
+def _in_order(children: npt.NDArray[np.int64], siblings: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """The nodes of a draft tree, each before those below it, with how many drafts come before it.
+
+    Raises: RefusedError if it is no tree.
+    """
+    found, todo = dict[int, int](), [(0, 0)]
     while todo:
-        one = todo.pop()
-        if one >= 0 and one not in found:
-            found.add(one)
-            todo += [int(children[one]), int(siblings[one])]
-    return found
+        node, depth = todo.pop()
+        if node in found:
+            raise RefusedError(f"node {node} of the draft tree is reached twice; expected a tree")
+        found[node] = depth
+        after = ((siblings[node], depth), (children[node], depth + 1))
+        todo += [(int(each), at) for each, at in after if each >= 0]
+    return list(found.items())
 
 
 _MODULES = ("compiler", "grammar", "matcher", "tokenizer_info")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from inspect import signature
 from operator import index
 from typing import Any, Self
 
@@ -20,9 +21,8 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.reading import Language
-from maskwright.serving.requests import RequestCompiler, RequestStore
-from maskwright.serving.vocabularies import server_vocabulary
-from maskwright.serving.xgrammar_missing import Partial, RefusedError
+from maskwright.serving.requests import RequestCompiler, RequestStore, server_vocabulary
+from maskwright.serving.xgrammar_base import Partial, RefusedError
 
 _STOPS = ("</s>", "<eos>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<end_of_turn>")
 """Names of tokens that end a text, where nobody says which do."""
@@ -202,31 +202,14 @@ class Grammar(Partial):
         return cls("compile_regex", (("regex", regex_string),))
 
     @classmethod
-    def from_json_schema(
-        cls,
-        schema: Any,
-        *,
-        any_whitespace: bool = True,
-        indent: int | None = None,
-        separators: tuple[str, str] | None = None,
-        strict_mode: bool = True,
-        max_whitespace_cnt: int | None = None,
-        any_order: bool = False,
-        print_converted_ebnf: bool = False,
-    ) -> Grammar:
-        """The instances of a JSON schema. See `GrammarCompiler.compile_json_schema`.
+    def from_json_schema(cls, schema: Any, *, print_converted_ebnf: bool = False, **options: Any) -> Grammar:
+        """The instances of a JSON schema. There is no EBNF of it to print.
 
-        There is no EBNF of it to print.
+        options : those of `GrammarCompiler.compile_json_schema`.
         """
-        options = (
-            ("any_whitespace", any_whitespace),
-            ("indent", indent),
-            ("separators", separators),
-            ("strict_mode", strict_mode),
-            ("max_whitespace_cnt", max_whitespace_cnt),
-            ("any_order", any_order),
-        )
-        return cls("compile_json_schema", (("schema", schema), *options))
+        for name in options.keys() - signature(GrammarCompiler.compile_json_schema).parameters.keys():
+            raise TypeError(f"Grammar.from_json_schema() got an unexpected keyword argument {name!r}")
+        return cls("compile_json_schema", (("schema", schema), *options.items()))
 
     @classmethod
     def from_structural_tag(cls, structural_tag: Any = None, triggers: Any = None, *, tags: Any = None) -> Grammar:
@@ -465,14 +448,3 @@ def _as_json(what: str, value: Any) -> str:
         return value if isinstance(value, str) else json.dumps(value)
     except (TypeError, ValueError) as error:
         raise RefusedError(f"the {what} cannot be written as JSON: {error}") from error
-
-
-__all__ = [
-    "CompiledGrammar",
-    "Grammar",
-    "GrammarCompiler",
-    "RefusedError",
-    "StructuralTagItem",
-    "TokenizerInfo",
-    "VocabType",
-]

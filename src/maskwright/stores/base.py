@@ -152,6 +152,3 @@ def _put_together(cls: type[Any], values: dict[str, Any]) -> Any:
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
     return cls(**{**values, "counts": MappingProxyType(values["counts"])})
-
-
-__all__ = ["BaseStore", "FiledStore"]

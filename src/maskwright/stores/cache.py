@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, get_args, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args, overload
 
 import platformdirs
 
@@ -87,26 +87,21 @@ def cache_folder() -> Path:
 
     Raises: StoreError if it lies in the user's home directory and there is none.
     """
-    found = _named_folder()
-    if _is_homeless(found):
-        raise StoreError(f"the cache folder {found} {_HOMELESS}; set {FOLDER_VARIABLE} to an absolute path")
+    named = os.environ.get(FOLDER_VARIABLE)
+    try:
+        found = (
+            Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
+        )
+    except RuntimeError:  # platformdirs finds no home directory
+        found = Path("~")
+    if str(found).startswith("~"):
+        raise StoreError(
+            f"the cache folder {found} cannot be found: {_HOMELESS}; set {FOLDER_VARIABLE} to an absolute path"
+        )
     return found
 
 
-def _named_folder() -> Path:
-    """The same; a path that begins with `~` if it lies in a home directory that is not there."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    try:
-        return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
-    except RuntimeError:  # platformdirs finds no home directory
-        return Path("~")
-
-
-_HOMELESS = "cannot be found: this user has no home directory"
-
-
-def _is_homeless(folder: Path) -> bool:
-    return str(folder).startswith("~")
+_HOMELESS = "this user has no home directory"
 
 
 class CacheOptions(TypedDict, total=False):
@@ -171,58 +166,41 @@ def cached_store(
     found, vocabulary = as_constraint(grammar), as_vocabulary(vocabulary)
     say_what_is_compiled(found.kind)
     refuse_options(found, True, rules, 1)
-    how = _How(rules, progress, refresh, lazy)
-    of_part = _How(progress=progress, refresh=refresh)
 
     def build(each: Grammar, tokens: Vocabulary) -> Store | EntryStore:
-        return _cached(each, tokens, how if each is found else of_part)
+        own: Any = {"rules": rules, "lazy": lazy} if each is found else {}  # else of a composition
+        return cached_grammar(each, tokens, progress=progress, refresh=refresh, **own)
 
     return store_of(found, vocabulary, build)  # type: ignore[no-any-return]
 
 
-def cached_for_request(
+def cached_grammar(
     grammar: Grammar,
     vocabulary: Vocabulary,
     *,
+    rules: Rules = "normalised",
     progress: Progress | None = None,
+    refresh: bool = False,
     lazy: bool = False,
     is_left_open: bool = False,
-    may_be_trimmed: bool = True,
+    may_be_trimmed: bool = False,
 ) -> Store | EntryStore:
-    """As `cached_store`, for a grammar that anyone may have sent to a server.
+    """As `cached_store`, of a grammar.
 
     is_left_open : see `build_and_keep`.
-    may_be_trimmed : whether `trim_cache` may delete what is put there.
-
-    It finds what `cached_store` and `warm_cache` have put into the cache.
+    may_be_trimmed : whether `trim_cache` may delete what is put there, since anyone may have sent
+        the grammar to a server. What `cached_store` and `warm_cache` have put there is found too.
 
     Raises: as `cached_store`.
     """
-    how = _How(progress=progress, lazy=lazy, of_request=may_be_trimmed, is_left_open=is_left_open)
-    return _cached(grammar, vocabulary, how)
-
-
-class _How(NamedTuple):
-    """How a store is asked for: as the arguments of `cached_store`, and whether for a request."""
-
-    rules: Rules = "normalised"
-    progress: Progress | None = None
-    refresh: bool = False
-    lazy: bool = False
-    of_request: bool = False
-    is_left_open: bool = False
-
-
-def _cached(grammar: Grammar, vocabulary: Vocabulary, how: _How) -> EntryStore | Store:
-    """The store of a grammar, from the cache if it is there."""
     folder = _usable_folder()
     path = None
     if folder is not None:
-        name = f"{_key(grammar, vocabulary, how.rules)}.safetensors"
+        name = f"{_key(grammar, vocabulary, rules)}.safetensors"
         path = folder / f"store-{name}"
-        if how.of_request and not os.path.lexists(path):
+        if may_be_trimmed and not os.path.lexists(path):
             path = folder / f"request-{name}"
-    if path is not None and not how.refresh and os.path.lexists(path):
+    if path is not None and not refresh and os.path.lexists(path):
         try:
             reason = why_not_trusted_file(path)
             if reason is None:
@@ -236,15 +214,15 @@ def _cached(grammar: Grammar, vocabulary: Vocabulary, how: _How) -> EntryStore |
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)
-    lazy = how.lazy and grammar.lexing != "nfa"
+    lazy = lazy and grammar.lexing != "nfa"
     return build_and_keep(
         grammar,
         vocabulary,
         partial(_keep, path),
-        rules=how.rules,
-        progress=how.progress,
+        rules=rules,
+        progress=progress,
         lazy=lazy,
-        is_left_open=how.is_left_open,
+        is_left_open=is_left_open,
     )
 
 
@@ -350,10 +328,10 @@ _NOT_TRUSTED = "is not used, because others could put stores there"
 
 def _find_folder() -> tuple[Path, str, str]:
     """The cache folder; and what is wrong with it and why, or "" and ""."""
-    folder = _named_folder()
-    if _is_homeless(folder):
-        what, _, why = _HOMELESS.partition(": ")
-        return folder, what, why
+    try:
+        folder = cache_folder()
+    except StoreError:
+        return Path("~"), "cannot be found", _HOMELESS
     try:
         folder = Path(os.path.realpath(folder))
         make_own_folder(folder)
@@ -389,7 +367,7 @@ def clear_cache() -> int:
 def trim_cache(most_bytes: int) -> int:
     """Delete the stores of requests that were not asked for the longest, but so many bytes.
 
-    They are those that `cached_for_request` wrote. Other files stay, and so does what is being
+    They are those that `cached_grammar` wrote as such. Other files stay, and so does what is being
     written. Processes that have a deleted store mapped keep it.
 
     Returns the number of files deleted. Nothing is raised: what cannot be deleted stays.
@@ -434,6 +412,3 @@ def _warn(folder: Path, what: str, reason: str, wanted: str = "a writable folder
         FOLDER_VARIABLE,
         wanted,
     )
-
-
-__all__ = ["cache_folder", "cached_store", "clear_cache"]

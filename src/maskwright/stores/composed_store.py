@@ -14,7 +14,6 @@ from maskwright.analysis.arguments import printable
 from maskwright.analysis.composition.compose import Composition, InJsonString, Part
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
@@ -92,7 +91,11 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
     parts = tuple(_part(part, vocabulary, build) for part in composition.parts)
     known: dict[Dfa | None, frozenset[int]] = {}
     first = tuple(_first_bytes(part, vocabulary, known) for part in parts)
-    host, ids = _HOSTS[composition.host.kind](composition.host, vocabulary, build)
+    ids = None
+    if composition.host.kind == "grammar":
+        host, ids = _host_store(_inner_store(composition.host, marked_vocabulary(vocabulary), build), vocabulary.size)
+    else:
+        host = build(composition.host, vocabulary)
     return ComposedStore(composition.name, vocabulary, composition, host, parts, first, ids)
 
 
@@ -154,18 +157,6 @@ def _inner_store(inner: Any, vocabulary: Vocabulary, build: BuildStore) -> Inner
             f"grammar {inner.name} has lexing 'nfa', which has no engine: a composition needs 'contextual' or 'longest'"
         )
     return found  # type: ignore[no-any-return]
-
-
-def _schema_host(host: JsonSchema, vocabulary: Vocabulary, build: BuildStore) -> tuple[InnerStore, None]:
-    return build(host, vocabulary), None
-
-
-def _grammar_host(host: Grammar, vocabulary: Vocabulary, build: BuildStore) -> tuple[InnerStore, npt.NDArray[np.int32]]:
-    return _host_store(_inner_store(host, marked_vocabulary(vocabulary), build), vocabulary.size)
-
-
-_HOSTS: dict[str, Callable[..., tuple[InnerStore, Any]]] = {"grammar": _grammar_host, "schema": _schema_host}
-"""By the kind of a host, what makes its store, and finds the ids of the tokens that it has."""
 
 
 def _host_store(store: Any, n_tokens: int) -> tuple[InnerStore, npt.NDArray[np.int32]]:
@@ -230,6 +221,3 @@ def _token(token: int | str, name: str, vocabulary: Vocabulary, texts: Mapping[b
             f"part {name}: token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
         )
     return token
-
-
-__all__ = ["ComposedStore", "build_composed_store", "check_tokens"]

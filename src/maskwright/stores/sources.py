@@ -12,7 +12,7 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.loading.names import has_directives
-from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.loading.sources import as_grammar
 from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from maskwright.analysis.composition import Composition
     from maskwright.analysis.schema.load import JsonSchema
     from maskwright.analysis.schema.text_patterns import Regex
-    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.entry_store import EntryStore
-    from maskwright.stores.schema_store import SchemaStore
     from maskwright.stores.store import Store
 
     Constraint: TypeAlias = Grammar | JsonSchema | Regex
@@ -91,34 +89,6 @@ def _named(source: str | os.PathLike[str]) -> Constraint | Composition:
     return as_grammar(source)
 
 
-def _of_grammar(constraint: Any, vocabulary: Vocabulary, build: BuildGrammar) -> Store | EntryStore:
-    return build(constraint, vocabulary)
-
-
-# PERF: what builds a grammar's store is not kept waiting for what reads schemas
-
-
-def _of_schema(constraint: Any, vocabulary: Vocabulary, build: BuildGrammar) -> SchemaStore:
-    from maskwright.stores.schema_store import build_schema_store
-
-    return build_schema_store(constraint, vocabulary)
-
-
-def _of_composition(constraint: Any, vocabulary: Vocabulary, build: BuildGrammar) -> ComposedStore:
-    from maskwright.stores.composed_store import build_composed_store
-
-    return build_composed_store(constraint, vocabulary, lambda inner, tokens: store_of(inner, tokens, build))
-
-
-_STORES = {
-    "grammar": _of_grammar,
-    "schema": _of_schema,
-    "pattern": _of_schema,
-    "composition": _of_composition,
-}
-"""By the kind of a constraint, what makes its store."""
-
-
 def store_of(constraint: Constraint | Composition, vocabulary: Vocabulary, build: BuildGrammar) -> Any:
     """The store of a constraint of any kind.
 
@@ -126,7 +96,17 @@ def store_of(constraint: Constraint | Composition, vocabulary: Vocabulary, build
 
     Raises: as `build_schema_store` and `build_composed_store`, and as `build` does.
     """
-    return _STORES[constraint.kind](constraint, vocabulary, build)
+    source: Any = constraint
+    if source.kind == "grammar":
+        return build(source, vocabulary)
+    # PERF: what builds a grammar's store is not kept waiting for what reads schemas
+    if source.kind == "composition":
+        from maskwright.stores.composed_store import build_composed_store
+
+        return build_composed_store(source, vocabulary, lambda inner, tokens: store_of(inner, tokens, build))
+    from maskwright.stores.schema_store import build_schema_store
+
+    return build_schema_store(source, vocabulary)
 
 
 def refuse_options(constraint: Constraint | Composition, streamlined: bool, rules: Rules, context: int) -> None:
@@ -151,6 +131,3 @@ def refuse_options(constraint: Constraint | Composition, streamlined: bool, rule
             f"grammar {constraint.name} has lexing {constraint.lexing!r}, whose stores hold no entries, so {option} does not apply: "
             "leave it out, or load the grammar with lexing='nfa'"
         )
-
-
-__all__ = ["GrammarSource", "as_constraint", "refuse_options", "store_of"]

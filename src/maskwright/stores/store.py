@@ -6,7 +6,6 @@ The data are those of `maskstore`, which knows nothing of decoders. Stores join 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -132,36 +131,18 @@ def load_store(
     from maskwright.maskstore.file.fileformat import read_store
 
     found, origin = read_store(path, vocabulary, grammar, as_boolean("mapped", mapped))
-    return _FILED[found.file_kind](found, origin)
+    if found.file_kind == "automaton":
+        say_what_is_compiled("grammar")
+        return Store.of(found).loaded_from(origin)
+    # PERF: a decoder of a grammar is not kept waiting for the others
+    if found.file_kind == "entries":
+        from maskwright.stores.entry_store import EntryStore
 
-
-def _grammars(found: Any, origin: Origin) -> Store:
-    say_what_is_compiled("grammar")
-    return Store.of(found).loaded_from(origin)
-
-
-# PERF: a decoder of a grammar is not kept waiting for the others
-
-
-def _entries(found: Any, origin: Origin) -> EntryStore:
-    from maskwright.stores.entry_store import EntryStore
-
-    return EntryStore.of(found).loaded_from(origin)
-
-
-def _schemas(found: Any, origin: Origin) -> SchemaStore:
+        return EntryStore.of(found).loaded_from(origin)
     from maskwright.stores.schema_store import SchemaStore
 
     say_what_is_compiled("schema")
     return SchemaStore.of(found)
-
-
-_FILED: dict[str, Callable[[Any, Origin], AnyStore]] = {
-    "automaton": _grammars,
-    "entries": _entries,
-    "schema": _schemas,
-}
-"""By the kind of what is in a file (`maskstore.file`), how it becomes a store."""
 
 
 def as_store(source: AnyStore | str | os.PathLike[str]) -> AnyStore:

@@ -84,6 +84,3 @@ def make_own_folder(folder: Path) -> None:
         except OSError:
             if not path.is_dir():  # an existing one above may lie on a read-only disk
                 raise
-
-
-__all__ = ["HAS_OWNERS", "make_own_folder", "why_not_trusted", "why_not_trusted_file", "why_others_cannot_read"]
