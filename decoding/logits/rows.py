@@ -29,7 +29,6 @@ from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
 DEFAULT_CAPACITY = 4096
@@ -88,7 +87,6 @@ class ResidentRows(Shared):
         vocabulary = self.stores[0].vocabulary
         self.n_columns = 1 + max([*vocabulary.eos, *(i for i, text in enumerate(vocabulary.tokens) if text)], default=0)
         self._numbers = {id(store): number for number, store in enumerate(self.stores)}
-        self._ends = [masks_that_end(store) for store in self.stores]
         self._book = book_kernels.new_book(capacity)
         # a LAST_USED of 0, that is never, must be older than the call before
         self._book[book_kernels.CLOCK] = 2
@@ -225,8 +223,7 @@ class ResidentRows(Shared):
         texts.renew()
         tries = 0
         while not book_kernels.find_rows(
-            texts._table, texts._memory, texts._regions, self._ends[store], store, self._book, self._rows, self._scratch,
-            numbers, results,
+            texts._table, texts._memory, texts._regions, store, self._book, self._rows, self._scratch, numbers, results,
         ):  # fmt: skip
             lacking = np.flatnonzero(results == constants.NO_ROOM).tolist()
             if not lacking:
@@ -318,29 +315,6 @@ def check_stores(stores: Sequence[Any]) -> None:
                 f"{store!r} has no masks that stay on a device, since its masks are made when they are asked for; fill bitmasks with "
                 "store.batch(n), or use MaskwrightLogitsProcessor"
             )
-
-
-def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
-    """For each mask of a store whether end of text is in it and needs a check.
-
-    Returns (n_masks,) uint8, or (0,) if no check is needed because masks say where a text may end.
-    Under a layout they say only that the text or a block may end (`fill`).
-    """
-    table = store.table
-    if table[schema.EOS_IN_MASKS] or not table[schema.N_EOS]:
-        return np.zeros(0, np.uint8)
-    eos = int(table[table[schema.EOS]])
-    n_words = int(table[schema.N_WORDS])
-    masks = table[table[schema.MASKS] :][: 3 * int(table[schema.N_MASKS])].reshape(-1, 3)
-    rows = table[table[schema.ROWS] : table[schema.MASK_IDS]].reshape(-1, n_words)
-    found = np.zeros(len(masks), np.uint8)
-    has_row = np.flatnonzero(masks[:, 0] >= 0)
-    found[has_row] = (rows[masks[has_row, 0], eos >> 5] >> (eos & 31)) & 1
-    begins, ends = masks[:, 1], masks[:, 1] + masks[:, 2]
-    ids = table[table[schema.MASK_IDS] :][: int(ends.max(initial=0))]
-    for index in np.flatnonzero(ids == eos).tolist():
-        found[(begins <= index) & (index < ends)] = 1
-    return found
 
 
 def _chosen(batch: Batch, slots: Sequence[int]) -> npt.NDArray[np.int32]:
