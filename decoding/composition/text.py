@@ -50,7 +50,7 @@ class ComposedText(TextState):
     said: list[int | bytes]
     takes_whole = True
     if_slow = "give the parts of the grammar an end that shows, such as a bracket or a tag, so that a text can be cut in fewer ways"
-    _instead = "in a composition, give the part that spells the names a schema with an enum, or a pattern"
+    instead_of_names = "in a composition, give the part that spells the names a schema with an enum, or a pattern"
 
     def __init__(self, store: ComposedTables, max_rollback: int, rules: Rules | None = None) -> None:
         super().__init__(store, max_rollback)
@@ -337,6 +337,12 @@ class ComposedText(TextState):
             for reading in readings or self._readings
         )
         return " or ".join(names)
+
+    def languages(self) -> Iterator[tuple[str, TextState]]:
+        for reading in self._close():
+            if not isinstance(reading.cursor, RunCursor):  # it has tokens, and no words of its own
+                name = self.store.name if reading.back is None else f"part {self.store.parts[reading.part].name}"
+                yield name, reading.cursor.text
 
     def expectation(self, data: bytes) -> str:
         """As `TextState.expectation`. Cost: O(bytes), since they are read piece by piece."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.lexing.encoding import START_STATE
@@ -23,6 +22,7 @@ from maskwright.decoding.explain.explanation import (
     Position,
     listed,
     mark_hint,
+    out_of_range,
     position_of,
     shown_bytes,
 )
@@ -134,9 +134,7 @@ class Explainer:
         assert self.store is not None
         vocabulary = self.store.vocabulary
         if not 0 <= token < vocabulary.size:
-            what = f"token {clip(token)}"
-            why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
-            return Explanation(self.grammar.name, what, "refused", why)
+            return out_of_range(self.grammar.name, token, vocabulary)
         data = vocabulary.tokens[token]
         if data and token not in vocabulary.eos:
             return self.token(configurations, data, f"token {token} ({data!r})", text)
