@@ -250,8 +250,10 @@ class Matcher(Shared):
         Cost: of the first call under a store 0.1 s for python.lark, 1.2 s for the library's
         `python`; then a sort of the names.
         """
+        from maskwright.decoding.names.text import restricted
+
         with Alone(self):
-            self._use(self.text.restricted(terminal, names))
+            self._use(restricted(self.text, terminal, names))
 
     @property
     def holds_names(self) -> bool:
@@ -263,8 +265,10 @@ class Matcher(Shared):
 
         It is for who reads a token again in pieces, and calls `restrict` between them.
         """
+        from maskwright.decoding.names.text import holding_as
+
         with Alone(self):
-            self._use(self.text.holding_as(other.text))
+            self._use(holding_as(self.text, other.text))
 
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that can be taken back.
