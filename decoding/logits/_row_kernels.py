@@ -161,6 +161,7 @@ def add_row(book, rows, code, kind, key, words):  # type: ignore[no-untyped-def]
             book[at + MASKS + i] = key[i]
     head = head_of(book, code)
     book[at + NEXT] = book[head]
+    book[at + LAST_USED] = book[CLOCK]
     book[head] = row
     for w in range(rows.shape[1]):
         rows[row, w] = words[w]
@@ -249,17 +250,28 @@ def find_row(table, memory, region, store, book, rows, scratch):  # type: ignore
     else:
         sort_masks(memory, begin, n)
         key = memory[begin : begin + n]
-    hashed = hash_of(key, kind)
-    row = look_up(book, rows, hashed, kind, key)
+    row = look_up(book, rows, hash_of(key, kind), kind, key)
     if row == 0:
         if not is_written:
             # INVARIANT: this leaves the numbers of the masks, and so the key, where they are
             write_collected(table, memory, region, scratch)
             if kind & WITHOUT_EOS and not take_out_eos(table, scratch):
                 return np.int64(c.DEAD_END)
-        row = add_row(book, rows, hashed, kind, key, scratch)
-        if row < 0:
-            return row
+        return add_row(book, rows, hash_of(key, kind), kind, key, scratch)
+    book[record_of(row) + LAST_USED] = book[CLOCK]
+    return row
+
+
+@kernel(entry=True)
+def find_words(book: Int64, rows: Int32_2D, words: Int32) -> int:
+    """The row of a mask that was made somewhere else, or NO_ROW.
+
+    words : (n_words,) int32.
+    """
+    kind = np.int64(BY_WORDS)
+    row = look_up(book, rows, hash_of(words, kind), kind, words)
+    if row == 0:
+        return add_row(book, rows, hash_of(words, kind), kind, words, words)
     book[record_of(row) + LAST_USED] = book[CLOCK]
     return row
 
