@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.locks import new_lock
+from maskwright.analysis.kept import kept_with
 from maskwright.decoding.composition.exits import Exits
 from maskwright.maskstore.composition.tables import ComposedTables
 
@@ -78,14 +76,7 @@ class Memo:
         state.masks[which] = kept
 
 
-_LOCK = new_lock()
-_memos: WeakKeyDictionary[ComposedTables, Memo] = WeakKeyDictionary()
-
-
+@kept_with
 def memo_of(tables: ComposedTables) -> Memo:
     """What is kept of a composition."""
-    with _LOCK:
-        found = _memos.get(tables)
-        if found is None:
-            found = _memos[tables] = Memo(len(tables.parts))
-        return found
+    return Memo(len(tables.parts))
