@@ -279,8 +279,7 @@ class Matcher(Shared):
         LimitError as `fill`. The state is unchanged then.
         """
         with Alone(self):
-            if data.__class__ is not bytes:
-                data = plain_bytes("the text", data)
+            data = plain_bytes("the text", data)
             if not data:
                 return
             if code := self.text.read(data, True):
@@ -293,8 +292,7 @@ class Matcher(Shared):
         Raises: LimitError as `fill`.
         """
         with Alone(self):
-            if data.__class__ is not bytes:
-                data = plain_bytes("the text", data)
+            data = plain_bytes("the text", data)
             found = self.text.try_read(data)
             self._settle()
             return found
@@ -434,12 +432,11 @@ class Matcher(Shared):
 
         with Alone(self):
             number = as_id(token)
-            found = None if number < 0 else self.text.explain(number)
+            found: Explanation | None = None if number < 0 else self.text.explain(number)
             if found is None:
                 is_allowed = self.text.read_token(number, False) == constants.OK
                 verdict: Any = "allowed" if is_allowed else "refused"
                 found = Explanation(self.store.name, f"token {clip(token)}", verdict, self.text.why(token, number))
-            assert isinstance(found, Explanation)
             return found
 
     def why(self, token: int) -> str:
@@ -493,8 +490,7 @@ class Matcher(Shared):
             return self.text.min_bytes_left()
 
     def __repr__(self) -> str:
-        where = self.text.where()
-        state = "ended" if self.text.is_finished() else f"in {where}" if where else "open"
+        state = "ended" if self.text.is_finished() else f"in {where}" if (where := self.text.where()) else "open"
         of = f"{self.store.name} x {self.store.vocabulary.name}"
         return f"<Matcher {of}: {state}, {self.text.remembered()} of {self.max_rollback} tokens to roll back>"
 

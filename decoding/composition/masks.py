@@ -60,7 +60,7 @@ class Masks:
         if not is_whole:
             return [reading], self._add_long(reading, exits.long, words) or has_tokens
         self._add_long(reading, exits.long, words)
-        closed = back.closed()
+        closed = back.closed
         for other in closed:
             self._write(other, self._words)
             words |= self._words

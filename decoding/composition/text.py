@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.marks import MARK
+from maskwright.analysis.errors import DeadEndError, MaskwrightError
+from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursor import Cursor, has
-from maskwright.decoding.composition.cursors import RunCursor
+from maskwright.decoding.composition.cursors import JsonCursor, RunCursor
 from maskwright.decoding.composition.masks import Masks
 from maskwright.decoding.composition.readings import (
     HOST,
@@ -28,9 +28,11 @@ from maskwright.decoding.composition.readings import (
     key_of,
     within_budgets,
 )
+from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.state import TextState, listed_bytes
-from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
+from maskwright.maskstore.composition.tables import ComposedTables, TokenPart, TokenRunPart
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -389,13 +391,12 @@ class ComposedText(TextState):
 
         Raises: DeadEndError if none is found; LimitError as `Matcher.short_ending`.
         """
-        from maskwright.decoding.composition.ending import ending_of
         from maskwright.decoding.endings.ending import Ending
 
         with self._rules.lock:
             if self._is_ended or self._accepts():
                 return Ending(b"", ())
-            return ending_of(self._rules, self._close())
+            return Ending(*_ending_of(self._rules, self._close()), False)
 
     def shortest_ending(self) -> Ending:
         """As `short_ending`."""
@@ -404,6 +405,72 @@ class ComposedText(TextState):
     def min_bytes_left(self) -> int:
         """The length of that ending, in bytes."""
         return len(self.short_ending().data)
+
+
+def _ending_of(rules: Rules, closed: list[Reading]) -> tuple[bytes, tuple[int, ...]]:
+    """An ending, as bytes and tokens: the shortest of those made of endings of its languages.
+
+    closed : the closed readings of the text, none of which is whole.
+
+    Raises: DeadEndError if there is none, or no tokens spell it.
+    """
+    found: list[list[bytes | int]] = []
+    said = ""
+    for reading in closed:
+        try:
+            pieces: list[bytes | int] = []
+            if reading.back is not None:
+                pieces.append(reading.cursor.ending())
+                pieces += _host_ending(rules, reading.back.cursor)
+            else:
+                pieces += _host_ending(rules, reading.cursor)
+            found.append(pieces)
+        except DeadEndError as error:
+            said = str(error)
+    if not found:
+        raise DeadEndError(said or f"no bytes complete this text under {rules.tables.name}")
+    best = min(found, key=lambda pieces: sum(len(piece) if isinstance(piece, bytes) else 1 for piece in pieces))
+    spelling = spelling_of(rules.tables.vocabulary)
+    data, tokens = b"", list[int]()
+    for piece in _joined(best):
+        if isinstance(piece, int):
+            tokens.append(piece)
+            data += rules.tables.vocabulary.tokens[piece]
+            continue
+        spelled = spelling.fewest_tokens(piece)
+        if spelled is None:
+            raise DeadEndError(spelling.explanation(piece))
+        data += piece
+        tokens += spelled
+    return data, tuple(tokens)
+
+
+def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
+    """The host's ending, with a shortest text of its part, or its token, for each mark."""
+    data = host.ending_of_marks() if isinstance(host, JsonCursor) else host.ending()
+    pieces: list[bytes | int] = []
+    at = 0
+    while (begin := data.find(bytes((MARK,)), at)) >= 0:
+        pieces.append(data[at:begin])
+        number = next(k for k in range(len(rules.marks)) if mark(k) == data[begin : begin + 3])
+        part, start = rules.tables.parts[number], rules.start(number)
+        if isinstance(part, TokenPart | TokenRunPart):
+            pieces.append(int(tokens_of(part.words)[0]))
+        elif start is not None and not start.accepts():
+            pieces.append(start.ending())
+        at = begin + 3
+    return [*pieces, data[at:]]
+
+
+def _joined(pieces: list[bytes | int]) -> list[bytes | int]:
+    """The pieces, of which no two neighbours are bytes, and none is empty."""
+    found: list[bytes | int] = []
+    for piece in pieces:
+        if isinstance(piece, bytes) and found and isinstance(found[-1], bytes):
+            found[-1] += piece
+        elif piece != b"":
+            found.append(piece)
+    return found
 
 
 __all__ = ["ComposedText"]

@@ -181,7 +181,7 @@ class TextState(ABC):
         What is returned does not hold the store. Unless an engine knows better, all bytes are tried
         after texts of different keys.
         """
-        from maskwright.decoding.endings.text_states import TextStates
+        from maskwright.decoding.endings.states import TextStates
 
         return partial(TextStates, self.under, None)
 

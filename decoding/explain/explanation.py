@@ -208,7 +208,7 @@ class Explanation:
         if self.note:
             yield "dim", self.note
         if self.lexemes:
-            shown = " ".join(_lexeme(lexeme) for lexeme in self.lexemes if not lexeme.is_ignored)
+            shown = " ".join(f"{one.terminal} {one.text}".rstrip() for one in self.lexemes if not one.is_ignored)
             more = self.n_lexemes - len(self.lexemes)
             yield "", f"read so far: {f'({more:,} lexemes) ' if more else ''}{shown}"
         if self.unfinished:
@@ -265,10 +265,6 @@ def _attempt(attempt: Attempt, is_allowed: bool) -> Iterator[tuple[str, str]]:
             yield "dim", f"    and {len(stack.items) - MOST_SHOWN} more"
         for rule in stack.rules:
             yield "dim", f"      in {rule}"
-
-
-def _lexeme(lexeme: Lexeme) -> str:
-    return f"{lexeme.terminal} {lexeme.text}" if lexeme.text else lexeme.terminal
 
 
 def listed(names: tuple[str, ...], most: int = MOST_SHOWN) -> str:

@@ -51,22 +51,19 @@ def _where(state: TextState) -> str:
 def _refused(state: TextState, text: bytes, at: int, said: str) -> Explanation:
     """The explanation of a byte that is refused. at : where it stands in the text."""
     byte = text[at : at + 1]
-    attempts = []
+    reasons: dict[str, None] = {}
     for name, inner in state.languages():
         try:
             if (explained := inner.explain_bytes(byte)) is not None:
-                attempts.append(Attempt((), (), f"{name}: {explained.summary}", ()))
+                reasons[f"{name}: {explained.summary}"] = None
         except MaskwrightError as error:
-            attempts.append(Attempt((), (), f"{name}: {error}", ()))
+            reasons[f"{name}: {error}"] = None
     return Explanation(
         state.store.name,
         "the text",
         "refused",
         f"{said}: byte {at}, {byte!r}, cannot come here{_where(state)}",
         position_of(text, at),
-        attempts=tuple(dict.fromkeys(attempts)),
+        attempts=tuple(Attempt((), (), why, ()) for why in reasons),
         bytes_allowed=state.next_bytes(),
     )
-
-
-__all__ = ["explain_by_state"]

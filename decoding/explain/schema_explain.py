@@ -47,11 +47,10 @@ class _AutomatonReader:
     def is_complete(self, readings: tuple[int, ...]) -> bool:
         return bool(self._automaton.is_accepting[readings[0]])
 
-    def refusals(self, _: tuple[int, ...], __: int) -> tuple[Refusal, ...]:
+    def refusals(self, *_: Any) -> tuple[Refusal, ...]:
         return ()
 
-    def refusals_of_end(self, _: tuple[int, ...]) -> tuple[Refusal, ...]:
-        return ()
+    refusals_of_end = refusals
 
 
 class SchemaExplainer:

@@ -95,16 +95,16 @@ class GrammarText(SlotText):
 
     # -- in words
 
-    def explain(self, token: int) -> Explanation:
+    def explain(self, token: int) -> Explanation | None:
         """As `TextState.explain`. Cost: slow; 2 s for the first call."""
         from maskwright.decoding.explain import explain_next
 
-        return explain_next(self, token)
+        return None if self.is_finished() else explain_next(self, token)
 
     def explain_bytes(self, data: bytes) -> Explanation:
-        from maskwright.decoding.explain.explain import explain_next_bytes
+        from maskwright.decoding.explain import explain_next
 
-        return explain_next_bytes(self, data)
+        return explain_next(self, data)
 
     def _stuck(self, fact: str, allowed: bytes) -> str:
         """Who is at fault: grammar or vocabulary."""

@@ -83,7 +83,10 @@ def _beginnings(matcher: Any, ignored: list[bytes], others: list[bytes], spellin
     """
     typed = matcher.place.typed
     names = sorted((name for name in matcher.place.names.texts if name.startswith(typed)), key=len)
-    lexemes = list(islice((name[len(typed) :] for name in names if _is_lexeme(matcher, name)), MOST_TRIED))
+    lexer, terminal = matcher.lexer, matcher.place.names.terminal
+    # those that are lexemes of the terminal, in some mode
+    fine = (name for name in names if any(lexer.winner[at] == terminal for at in _states_behind(lexer, name)))
+    lexemes = [name[len(typed) :] for name in islice(fine, MOST_TRIED)]
     for between in (b"",) if typed else (b"", *ignored):
         there = matcher.copy()
         if not between or there.try_read(between):
@@ -93,12 +96,6 @@ def _beginnings(matcher: Any, ignored: list[bytes], others: list[bytes], spellin
         ignored, others = _words(matcher, typed, spelling)
         yield from ignored
     yield from others
-
-
-def _is_lexeme(matcher: Any, name: bytes) -> bool:
-    """Whether a name is a lexeme of the terminal, in some mode."""
-    lexer, terminal = matcher.lexer, matcher.place.names.terminal
-    return any(lexer.winner[state] == terminal for state in _states_behind(lexer, name))
 
 
 def _states_behind(lexer: NameLexer, data: bytes) -> Iterator[int]:

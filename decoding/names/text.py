@@ -23,6 +23,7 @@ from maskwright.decoding.names import layout
 from maskwright.decoding.names.entries import entries
 from maskwright.decoding.names.lexer import name_lexer
 from maskwright.decoding.names.names import Names, terminal_of
+from maskwright.maskstore.vocabulary.masks import words_of
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -135,9 +136,6 @@ class NamedText(GrammarText):
     def quick(self) -> Any:
         """None."""
         return self
-
-    def bind(self, words: Words) -> bool:
-        return True
 
     def plain(self) -> TextState:
         """A `GrammarText` once nothing is held, however far the text is taken back."""
@@ -263,8 +261,7 @@ class NamedText(GrammarText):
         self._ask(entries.narrow, place, self.lexer.trie, room, typed, place.floor, self._rows, self._words)
         ends = [token for token in self.store.vocabulary.eos if words[token >> 5] >> (token & 31) & 1]
         if ends and self._may_end():
-            for token in ends:
-                self._words[token >> 5] |= np.array(1 << (token & 31), np.uint32).view(np.int32)
+            self._words |= words_of(ends, self.store.vocabulary.size).view(np.int32)
         mine = words[: len(self._words)]
         mine &= self._words
         return bool(mine.any())
@@ -321,9 +318,10 @@ class NamedText(GrammarText):
         assert self.place is not None
         names = self.place.names
         shown = ", ".join(ascii(text.decode(errors="replace")) for text in names.texts[:3])
-        more = ", ..." if len(names) > 3 else ""
-        return f"terminal {self.store.grammar.display_name(names.terminal)} is held to {len(names):,} names here" + (
-            f" ({shown}{more})" if names.texts else ""
+        more = ", ..." if len(names.texts) > 3 else ""
+        return (
+            f"terminal {self.store.grammar.display_name(names.terminal)} is held to {len(names.texts):,} names here"
+            + (f" ({shown}{more})" if names.texts else "")
         )
 
     def refuse_fill(self, code: int) -> None:
@@ -342,16 +340,13 @@ class NamedText(GrammarText):
         return found if self.place is None else f"{found}; {self.says()}"
 
     def why(self, token: int, number: int) -> str:
-        held_back = self._held_back(number)
-        return (
-            f"token {token} ({self.store.vocabulary.tokens[number]!r}) {held_back}"
-            if held_back
-            else super().why(token, number)
-        )
+        if held_back := self._held_back(number):
+            return f"token {token} ({self.store.vocabulary.tokens[number]!r}) {held_back}"
+        return super().why(token, number)
 
-    def explain(self, token: int) -> Explanation:
+    def explain(self, token: int) -> Explanation | None:
         found, held_back = super().explain(token), self._held_back(token)
-        return replace(found, verdict="refused", summary=f"{found.what} {held_back}") if held_back else found
+        return replace(found, verdict="refused", summary=f"{found.what} {held_back}") if found and held_back else found
 
     def _held_back(self, token: int) -> str:
         """In words, that a token may not come because of names alone; else ""."""
