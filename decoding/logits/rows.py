@@ -75,7 +75,7 @@ class ResidentRows(Shared):
         self, store: AnyTable | Sequence[AnyTable], device: Any = "cuda", capacity: int = DEFAULT_CAPACITY
     ) -> None:
         torch = need_torch()
-        given = tuple(store) if isinstance(store, Sequence) else (store,)
+        given: tuple[Any, ...] = tuple(store) if isinstance(store, Sequence) else (store,)
         check_tables(given)
         for each in given:
             if has_numbers(each):
