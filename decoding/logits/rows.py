@@ -149,7 +149,8 @@ class ResidentRows(Shared):
                 chosen = np.full(n, constants.OK, np.int32) if slots is None else _chosen(texts, slots)
                 with Alone(texts):
                     if texts.many is not None and not texts.holds_names:
-                        self._find(texts.store, [each.text for each in texts._texts], numbers, chosen)
+                        states: Any = [each.text for each in texts._texts]
+                        self._find(texts.store, states, numbers, chosen)
                     else:
                         wanted = [
                             one if code == constants.OK else None
