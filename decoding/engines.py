@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from maskwright.analysis.arguments import clip, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError, VocabularyError
-from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.grammar.text import GrammarText
@@ -49,7 +48,7 @@ class Engine(NamedTuple):
     open_many : from these, the number of texts and of the threads that are to share them; None for
         one text after the other, in one thread.
     most_texts : of a batch; None for as many as there is memory for.
-    explain : for `explain_after`; None if an open text's own words are all there is.
+    explain : for `explain_after`; None if an open text says all there is.
     """
 
     open: Callable[[Any, int], TextState]
@@ -105,19 +104,9 @@ def _schemas(store: Any, max_rollback: int, size: int, n_threads: int) -> Opened
 
 
 def _explain_schema(store: Any, text: bytes, wanted: int | bytes | None) -> Explanation:
-    from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_text, explain_schema_token
+    from maskwright.decoding.explain.schema_explain import explain_schema
 
-    if wanted is None:
-        return explain_schema_text(store.texts, store.name, text)
-    if isinstance(wanted, bytes):
-        return explain_schema_token(store.texts, store.name, text, wanted)
-    return explain_schema_id(store, text, wanted)
-
-
-def _explain_composition(store: Any, text: bytes, wanted: int | bytes | None) -> Explanation:
-    from maskwright.decoding.composition.explained import explain_composed
-
-    return explain_composed(store, text, wanted)
+    return explain_schema(store.texts, store.name, text, wanted, store.vocabulary)
 
 
 def _composition(store: Any, max_rollback: int) -> TextState:
@@ -131,7 +120,7 @@ ENGINES = {
     "grammar": Engine(_grammar, _grammars, None, _explain_grammar),
     "schema": Engine(_schema, _schemas, explain=_explain_schema),
     # each text takes 100 kB or more
-    "composition": Engine(_composition, None, 1 << 14, _explain_composition),
+    "composition": Engine(_composition, None, 1 << 14),
 }
 """By the name that a store has as its `engine`."""
 
@@ -180,15 +169,9 @@ def explain_after(store: Any, text: bytes, wanted: int | bytes | None = None) ->
     engine = _engine_of(store)
     if engine.explain is not None:
         return engine.explain(store, text, wanted)
-    from maskwright.decoding.explain.explanation import Explanation
+    from maskwright.decoding.explain.of_states import explain_by_state
 
-    state, what = engine.open(store, 0), "the text" if wanted is None else f"{wanted!r} behind the text"
-    codes = [state.read(text, True) if text else constants.OK]
-    if wanted is not None and codes == [constants.OK]:
-        codes.append(state.read(wanted, False) if isinstance(wanted, bytes) else state.read_token(wanted, False))
-    is_allowed = codes[-1] == constants.OK
-    said = f"{what} is{'' if is_allowed else ' not'} the beginning of a legal one under {state.under}"
-    return Explanation(store.name, what, "allowed" if is_allowed else "refused", said)
+    return explain_by_state(engine.open(store, 0), text, wanted)
 
 
 def refuse_store(value: object) -> NoReturn:

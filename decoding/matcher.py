@@ -250,8 +250,10 @@ class Matcher(Shared):
         Cost: of the first call under a store 0.1 s for python.lark, 1.2 s for the library's
         `python`; then a sort of the names.
         """
+        from maskwright.decoding.names.text import restricted
+
         with Alone(self):
-            self._use(self.text.restricted(terminal, names))
+            self._use(restricted(self.text, terminal, names))
 
     @property
     def holds_names(self) -> bool:
@@ -263,8 +265,10 @@ class Matcher(Shared):
 
         It is for who reads a token again in pieces, and calls `restrict` between them.
         """
+        from maskwright.decoding.names.text import holding_as
+
         with Alone(self):
-            self._use(self.text.holding_as(other.text))
+            self._use(holding_as(self.text, other.text))
 
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that can be taken back.
@@ -278,8 +282,7 @@ class Matcher(Shared):
             self._refuse_sharing()
         self._is_busy = True
         try:
-            if data.__class__ is not bytes:
-                data = plain_bytes("the text", data)
+            data = plain_bytes("the text", data)
             if not data:
                 return
             if code := self.text.read(data, True):
@@ -294,8 +297,7 @@ class Matcher(Shared):
         Raises: LimitError as `fill`.
         """
         with Alone(self):
-            if data.__class__ is not bytes:
-                data = plain_bytes("the text", data)
+            data = plain_bytes("the text", data)
             found = self.text.try_read(data)
             self._settle()
             return found
@@ -435,12 +437,11 @@ class Matcher(Shared):
 
         with Alone(self):
             number = as_id(token)
-            found = None if number < 0 else self.text.explain(number)
+            found: Explanation | None = None if number < 0 else self.text.explain(number)
             if found is None:
                 is_allowed = self.text.read_token(number, False) == constants.OK
                 verdict: Any = "allowed" if is_allowed else "refused"
                 found = Explanation(self.store.name, f"token {clip(token)}", verdict, self.text.why(token, number))
-            assert isinstance(found, Explanation)
             return found
 
     def why(self, token: int) -> str:
@@ -494,8 +495,7 @@ class Matcher(Shared):
             return self.text.min_bytes_left()
 
     def __repr__(self) -> str:
-        where = self.text.where()
-        state = "ended" if self.text.is_finished() else f"in {where}" if where else "open"
+        state = "ended" if self.text.is_finished() else f"in {where}" if (where := self.text.where()) else "open"
         of = f"{self.store.name} x {self.store.vocabulary.name}"
         return f"<Matcher {of}: {state}, {self.text.remembered()} of {self.max_rollback} tokens to roll back>"
 

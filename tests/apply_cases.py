@@ -48,15 +48,6 @@ def naive_rows(logits: Any, row_ids: Int32, rows: Int32) -> Any:
     return found
 
 
-def naive_ids(logits: Any, row_ids: Int32, starts: Int32, ids: Int32) -> Any:
-    found = logits.clone()
-    for row, k in enumerate(row_ids.tolist()):
-        if k != -1:
-            kept = set(ids[starts[k] : starts[k + 1]].tolist())
-            found[row, torch.tensor([i not in kept for i in range(logits.shape[1])])] = -torch.inf
-    return found
-
-
 def random_words(rng: np.random.Generator, rows: int, n_words: int) -> Int32:
     """Random bits, and among them words of ones only and of zeros only."""
     words = rng.integers(0, 1 << 32, (rows, n_words), dtype=np.uint32)
@@ -68,20 +59,6 @@ def random_words(rng: np.random.Generator, rows: int, n_words: int) -> Int32:
 def random_row_ids(rng: np.random.Generator, rows: int, n: int) -> Int32:
     """One in four idle."""
     return np.where(rng.random(rows) < 0.25, -1, rng.integers(n, size=rows)).astype(np.int32)
-
-
-def random_lists(rng: np.random.Generator, columns: int) -> tuple[Int32, Int32]:
-    """Lists that ascend: an empty one, all columns, neighbours, some that are no columns, and a few anywhere."""
-    lists = [
-        np.zeros(0, np.int64),
-        np.arange(columns),
-        np.arange(columns // 3, columns // 3 + min(300, columns // 2)),
-        np.array([columns - 1, columns, columns + 5]),
-        np.unique(rng.integers(columns, size=5)),
-        np.unique(rng.integers(columns, size=1 + columns // 2)),
-    ]
-    starts = np.cumsum([0, *map(len, lists)])
-    return starts.astype(np.int32), np.concatenate(lists).astype(np.int32)
 
 
 def random_logits(rows: int, columns: int, dtype: str) -> Any:
@@ -119,24 +96,17 @@ def check_backend(backend: ModuleType, shapes: list[tuple[int, int, int]], ways:
 
         words = table[rng.integers(5, size=rows)]
         found = placed(logits, how)
-        backend.apply_words(found, torch.from_numpy(words))
+        backend.apply(found, None, torch.from_numpy(words))
         assert bits_of(found) == bits_of(naive_words(logits, words)), where
 
         for index in (torch.int32, torch.int64):
             row_ids = random_row_ids(rng, rows, 5)
             found = placed(logits, how)
-            backend.apply_rows(found, torch.from_numpy(row_ids).to(index), torch.from_numpy(table))
+            backend.apply(found, torch.from_numpy(row_ids).to(index), torch.from_numpy(table))
             assert bits_of(found) == bits_of(naive_rows(logits, row_ids, table)), where
 
-            starts, ids = random_lists(rng, columns)
-            row_ids = random_row_ids(rng, rows, len(starts) - 1)
-            found = placed(logits, how)
-            given = [torch.from_numpy(array).to(index) for array in (row_ids, starts, ids)]
-            backend.apply_ids(found, *given)
-            assert bits_of(found) == bits_of(naive_ids(logits, row_ids, starts, ids)), where
-
         check_mending(backend, dtype, max(columns, 33), how)
-        n += 6
+        n += 4
     return n
 
 
@@ -151,7 +121,7 @@ def check_mending(backend: ModuleType, dtype: str, columns: int, how: int) -> No
     row_ids = np.array([0, 0, 0, 0, -1, 1, 0], np.int32)
     found = placed(logits, how)
     is_dead = torch.full((7,), 9, dtype=torch.uint8)
-    backend.mend_rows(found, torch.from_numpy(row_ids), torch.from_numpy(rows), is_dead)
+    backend.mend(found, torch.from_numpy(row_ids), torch.from_numpy(rows), is_dead)
     assert is_dead.tolist() == [0, 1, 1, 1, 0, 0, 0]
     expected = logits.clone()
     for i in (0, 2, columns - 1):

@@ -24,8 +24,7 @@ def random_lists(rng: np.random.Generator, rows: int, columns: int, most: int) -
     if rows == 4:
         lists[-1] = lists[-2]
     count = np.array([len(ids) for ids in lists], np.int32)
-    begin = (np.cumsum(count) - count).astype(np.int32)
-    return IdLists(np.concatenate(lists).astype(np.int32), begin, count, int(count.max()))
+    return IdLists(np.concatenate(lists).astype(np.int32), count)
 
 
 def random_layer(rng: np.random.Generator, shape: tuple[int, int, int, int], dtype: str, has_bias: bool) -> Any:
@@ -41,8 +40,8 @@ def random_layer(rng: np.random.Generator, shape: tuple[int, int, int, int], dty
 def check(found: Any, hidden: Any, weight: Any, bias: Any, lists: IdLists) -> None:
     """Finite are the listed ids, and each logit is the definition in float64 within the bound of a float32 sum, rounded once."""
     steps = max(torch.finfo(torch.float32).eps, torch.finfo(found.dtype).eps) if found.dtype != torch.float64 else 1e-15
-    for row, (begin, n) in enumerate(zip(lists.begin.tolist(), lists.count.tolist(), strict=True)):
-        ids = torch.from_numpy(np.asarray(lists.ids[begin : begin + n], np.int64))
+    for row, listed in enumerate(np.split(lists.ids, np.cumsum(lists.count)[:-1])):
+        ids = torch.from_numpy(listed.astype(np.int64))
         is_listed = torch.zeros(found.shape[1], dtype=torch.bool).index_fill(0, ids, True)
         assert torch.equal(torch.isfinite(found[row]), is_listed) and torch.isneginf(found[row][~is_listed]).all()
         terms = hidden[row].double() * weight[ids].double()

@@ -16,7 +16,6 @@ from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.engines import check_tables
 from maskwright.decoding.logits import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.logits._row_kernels import NOTHING
-from maskwright.decoding.logits.filled import FilledRows
 from maskwright.decoding.logits.optional import need_dense
 from maskwright.decoding.logits.rows import DEFAULT_CAPACITY
 from maskwright.decoding.logits.staging import StreamEvent
@@ -65,11 +64,10 @@ class MaskwrightLogitsProcessor:
     together with `prompt_lengths`; and as `load_store` for a file. For the errors of a call see
     `__call__`.
 
-    On a GPU the masks of grammars stay there (`ResidentRows`). A call sends the number of each row,
-    and waits once, for `input_ids`. It does not wait for its own result. If one of the stores is of
-    a schema or a pattern, all masks are filled on the host, and sent at each call. If other
-    processors ruled out all that a row allows, the allowed tokens get 0, and the error comes with
-    the next call, or with `endings`. On the CPU it comes at once. So logits are never all -inf.
+    On a GPU the masks stay there (`ResidentRows`). A call sends the number of each row and new
+    masks, and waits once, for `input_ids`. It does not wait for its own result. If other processors
+    ruled out all that a row allows, the allowed tokens get 0, and the error comes with the next
+    call, or with `endings`. On the CPU it comes at once. So logits are never all -inf.
 
     Cost: a few us for each row, and some two copies of the logits.
     """
@@ -113,7 +111,7 @@ class MaskwrightLogitsProcessor:
         self._n_columns = 1 + max(
             [*(token for token, data in enumerate(self.vocabulary.tokens) if data), *self._eos], default=0
         )  # what logits must have
-        self._resident: ResidentRows | FilledRows | None = None
+        self._resident: ResidentRows | None = None
         self._eos_there: Any = None
         self.reset()
 
@@ -222,7 +220,7 @@ class MaskwrightLogitsProcessor:
         return found
 
     def _mask(self, scores: Any) -> Any:
-        resident: Any = self._resident_on(scores.device, len(scores))  # of either kind
+        resident = self._resident_on(scores.device, len(scores))
         rows = zip(self._prefixes.matchers, self._prefixes.is_stray, strict=True)
         row_ids = resident.ids([None if is_stray else matcher for matcher, is_stray in rows])
         masked = scores if self._in_place else scores.clone()
@@ -238,15 +236,11 @@ class MaskwrightLogitsProcessor:
             self._raise_if_dead()
         return masked
 
-    def _resident_on(self, device: Any, rows: int) -> ResidentRows | FilledRows:
+    def _resident_on(self, device: Any, rows: int) -> ResidentRows:
         """The rows on a device; new ones for another device, or if the batch needs more."""
         resident = self._resident
         if resident is None or resident.device != device or resident.capacity <= 2 * rows:
-            if all(getattr(store, "has_rows", False) for store in self._stores):
-                tables: Any = self._stores
-                resident = ResidentRows(tables, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
-            else:
-                resident = FilledRows(self.vocabulary, device, 2 * rows + 1)
+            resident = ResidentRows(self._stores, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
             self._resident = resident
             self._eos_there = need_torch().tensor(self._eos, device=device, dtype=need_torch().long)
         return resident

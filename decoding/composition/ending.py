@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursor import Cursor
 from maskwright.decoding.composition.cursors import JsonCursor
 from maskwright.decoding.composition.readings import Reading, Rules
-from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
 from maskwright.maskstore.vocabulary.masks import tokens_of
 
 
-def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
-    """An ending of a text: the shortest of those that are made of endings of its languages.
+def ending_of(rules: Rules, closed: list[Reading]) -> tuple[bytes, tuple[int, ...]]:
+    """An ending, as bytes and tokens: the shortest of those made of endings of its languages.
 
     closed : the closed readings of the text, none of which is whole.
 
@@ -51,7 +47,7 @@ def ending_of(rules: Rules, closed: list[Reading]) -> Ending:
             raise DeadEndError(spelling.explanation(piece))
         data += piece
         tokens += spelled
-    return Ending(data, tuple(tokens), False)
+    return data, tuple(tokens)
 
 
 def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
@@ -64,16 +60,11 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
         number = next(k for k in range(len(rules.marks)) if mark(k) == data[begin : begin + 3])
         part, start = rules.tables.parts[number], rules.start(number)
         if isinstance(part, TokenPart | TokenRunPart):
-            pieces.append(_any_of(part.words))
+            pieces.append(int(tokens_of(part.words)[0]))
         elif start is not None and not start.accepts():
             pieces.append(start.ending())
         at = begin + 3
     return [*pieces, data[at:]]
-
-
-def _any_of(words: npt.NDArray[np.uint32]) -> int:
-    """The first token of a mask."""
-    return int(tokens_of(words)[0])
 
 
 def _joined(pieces: list[bytes | int]) -> list[bytes | int]:

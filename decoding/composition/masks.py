@@ -61,7 +61,7 @@ class Masks:
         if exits.behind is None:
             assert reading.back is not None
             behind = np.zeros_like(self._words)
-            for other in reading.back.closed():
+            for other in reading.back.closed:
                 self._write(other, self._words)
                 behind |= self._words
             exits.behind = behind

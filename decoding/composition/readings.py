@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.kept import kept_with
+from maskwright.analysis.kept import cached_property, kept_with
 from maskwright.analysis.locks import new_rlock
 from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursor import Cursor, has
@@ -101,42 +101,32 @@ class Back:
     more : what is added to it: the bytes before the part, and its mark.
     """
 
-    __slots__ = ("_closed", "_cursor", "_more", "_rules", "_source", "_state")
-
     def __init__(self, rules: Rules, host: Cursor, more: bytes) -> None:
         self._rules, self._source, self._more = proxy(rules), host, more
-        self._cursor: Cursor | None = None
-        self._closed: list[Reading] | None = None
-        self._state: HostState | None = None
 
-    @property
+    @cached_property
     def cursor(self) -> Cursor:
         """The host's cursor behind the part; not to be advanced."""
-        if self._cursor is None:
-            made = self._source.fork()
-            made.try_bytes(self._more)
-            self._cursor = made
-        return self._cursor
+        made = self._source.fork()
+        made.try_bytes(self._more)
+        return made
 
+    @cached_property
     def closed(self) -> list[Reading]:
         """The closed readings behind the part."""
-        if self._closed is None:
-            self._closed = self._rules.close([Reading(self.cursor, HOST, None)])
-        return self._closed
+        return self._rules.close([Reading(self.cursor, HOST, None)])
 
-    @property
+    @cached_property
     def state(self) -> HostState:
         """What is known of the host behind the part."""
-        if self._state is None:
-            self._state = self._rules.memo.state(self.cursor.key())
-        return self._state
+        return self._rules.memo.state(self.cursor.key())
 
     def allows(self, data: bytes) -> bool:
         """Whether bytes may come behind the part."""
         allowed = self.state.allowed
         found = allowed.get(data)
         if found is None:
-            found = self._rules.can_read(self.closed(), data)
+            found = self._rules.can_read(self.closed, data)
             if len(allowed) < MOST_ALLOWED:
                 allowed[data] = found
         return found
@@ -195,7 +185,7 @@ class Back:
         strings = strings_array(Asked(data, COMES, -1, (at,)) for at, data in enumerate(asked))
         add_strings(cursor.text, strings, words, words)
         found = {data for at, data in enumerate(asked) if has(words, at)}
-        if len(self.closed()) > 1 or any(self._rules.tables.first):
+        if len(self.closed) > 1 or any(self._rules.tables.first):
             found |= {data for data in asked if data not in found and self.allows(data)}
         return found
 
@@ -301,7 +291,7 @@ class Rules:
         """
         if len(readings) == 1 and (back := readings[0].back) is not None:
             # PERF: the readings behind a part's end are closed once
-            return [*readings, *back.closed()] if readings[0].cursor.accepts() else readings
+            return [*readings, *back.closed] if readings[0].cursor.accepts() else readings
         found, seen = list(readings), set(map(key_of, readings))
         for reading in found:  # grows while it is read
             if reading.back is None:
@@ -331,7 +321,7 @@ class Rules:
                     back = Back(self, reading.cursor, before + self.marks[number])
                     yield self.close([self.entering(number, start, back)]), data[at:]
             elif reading.back.allows(data[at : at + 1]) and reading.cursor.accepts_after(data[:at]):
-                yield reading.back.closed(), data[at:]
+                yield reading.back.closed, data[at:]
 
     def walk(self, readings: list[Reading], data: bytes) -> Iterator[tuple[Reading, bytes]]:
         """The ways in which some bytes may come: a reading behind the last border, and its bytes.

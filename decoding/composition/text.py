@@ -70,7 +70,7 @@ class ComposedText(TextState):
     said: list[int | bytes]
     takes_whole = True
     if_slow = "give the parts of the grammar an end that shows, such as a bracket or a tag, so that a text can be cut in fewer ways"
-    _instead = "in a composition, give the part that spells the names a schema with an enum, or a pattern"
+    instead_of_names = "in a composition, give the part that spells the names a schema with an enum, or a pattern"
 
     def __init__(self, store: ComposedTables, max_rollback: int, rules: Rules | None = None) -> None:
         super().__init__(store, max_rollback)
@@ -450,6 +450,12 @@ class ComposedText(TextState):
         )
         return " or ".join(names)
 
+    def languages(self) -> Iterator[tuple[str, TextState]]:
+        for reading in self._close():
+            if not isinstance(reading.cursor, RunCursor):  # it has tokens, and no words of its own
+                name = self.store.name if reading.back is None else f"part {self.store.parts[reading.part].name}"
+                yield name, reading.cursor.text
+
     def expectation(self, data: bytes) -> str:
         """As `TextState.expectation`. Cost: O(bytes), since they are read piece by piece."""
         rules = self._rules
@@ -510,7 +516,7 @@ class ComposedText(TextState):
         with self._rules.lock:
             if self._is_ended or self._accepts():
                 return Ending(b"", ())
-            return ending_of(self._rules, self._close())
+            return Ending(*ending_of(self._rules, self._close()), False)
 
     def shortest_ending(self) -> Ending:
         """As `short_ending`."""

@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import DeadEndError, LimitError
@@ -51,20 +51,8 @@ class Ending:
     is_shortest: bool = True
 
 
-class Searched(Protocol):
-    """A text whose endings are searched for."""
-
-    store: Any
-
-    def can_end(self) -> bool:
-        """As `TextState.can_end`."""
-
-    def ending_states(self) -> Callable[[], States]:
-        """What makes the states of the store's texts. It does not hold the store."""
-
-
 class Endings:
-    """Endings of the texts of a store. Several threads wait for one another.
+    """Endings of the texts of a store (`TextState`). Several threads wait for one another.
 
     make : makes the states of the texts. It does not hold the store.
     vocabulary : what spells the endings; None for endings of any bytes.
@@ -107,7 +95,7 @@ class Endings:
             found = self._searches[spelled] = EndingSearch(states)
         return found
 
-    def shortest(self, text: Searched, max_nodes: int | None = None) -> Ending:
+    def shortest(self, text: Any, max_nodes: int | None = None) -> Ending:
         """A shortest byte string that completes a text, and the fewest tokens that spell it.
 
         max_nodes : instead of `MAX_NODES`.
@@ -128,7 +116,7 @@ class Endings:
         """
         return self._ending(text, lambda search: _shortest(search, text, max_nodes))
 
-    def short(self, text: Searched, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
+    def short(self, text: Any, max_nodes: int | None = None, most_bytes: int | None = None) -> Ending:
         """A shortest ending if the search soon finds it; else one that is hardly longer.
 
         It is for callers that need some ending in time.
@@ -143,7 +131,7 @@ class Endings:
         """
         return self._ending(text, lambda search: _short(search, text, max_nodes, most_bytes))
 
-    def short_bytes(self, text: Searched) -> bytes:
+    def short_bytes(self, text: Any) -> bytes:
         """The bytes of a short ending, whether or not the vocabulary can spell them.
 
         Raises: as `short`.
@@ -151,7 +139,7 @@ class Endings:
         with self._asked():
             return b"" if text.can_end() else self._checked(*_short(self.search(), text))[0]
 
-    def min_bytes_left(self, text: Searched) -> int:
+    def min_bytes_left(self, text: Any) -> int:
         """The length of a shortest ending, in bytes, whether or not the vocabulary can spell it.
 
         Raises: DeadEndError if no bytes complete the text; LimitError as `shortest`.
@@ -161,7 +149,7 @@ class Endings:
         with self._asked():
             return 0 if text.can_end() else len(self._checked(*_shortest(self.search(), text))[0])
 
-    def is_completable(self, text: Searched, max_nodes: int = 2_000) -> bool | None:
+    def is_completable(self, text: Any, max_nodes: int = 2_000) -> bool | None:
         """Whether some bytes complete a text, whatever the vocabulary; None if the search gave up.
 
         max_nodes : states that may be looked at (and some more for each byte).
@@ -176,25 +164,24 @@ class Endings:
                 return None
             return True
 
-    def _ending(self, text: Searched, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
+    def _ending(self, text: Any, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
         """The ending of a text that a search finds, and the tokens that spell it.
 
         found_by : the search; it returns the bytes, and whether they are shortest.
         """
         with self._asked():
-            return Ending(b"", ()) if text.can_end() else self._spelled(found_by)
-
-    def _spelled(self, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
-        data, is_shortest = self._checked(*found_by(self.search()))
-        if self._vocabulary is None:
-            return Ending(data, (), is_shortest)
-        tokens = self.spelling.fewest_tokens(data)
-        if tokens is None:
-            found, is_shortest = found_by(self.search(spelled=True))
-            if found is None or (tokens := self.spelling.fewest_tokens(found)) is None:
-                raise DeadEndError(self.spelling.explanation(data))
-            data = found
-        return Ending(data, tokens, is_shortest)
+            if text.can_end():
+                return Ending(b"", ())
+            data, is_shortest = self._checked(*found_by(self.search()))
+            if self._vocabulary is None:
+                return Ending(data, (), is_shortest)
+            tokens = self.spelling.fewest_tokens(data)
+            if tokens is None:
+                found, is_shortest = found_by(self.search(spelled=True))
+                if found is None or (tokens := self.spelling.fewest_tokens(found)) is None:
+                    raise DeadEndError(self.spelling.explanation(data))
+                data = found
+            return Ending(data, tokens, is_shortest)
 
     def _checked(self, found: bytes | None, is_shortest: bool) -> tuple[bytes, bool]:
         if found is None:
@@ -204,7 +191,7 @@ class Endings:
         return found, is_shortest
 
 
-def _shortest(search: EndingSearch, text: Searched, max_nodes: int | None = None) -> tuple[bytes | None, bool]:
+def _shortest(search: EndingSearch, text: Any, max_nodes: int | None = None) -> tuple[bytes | None, bool]:
     """The bytes of a shortest ending, and whether they are shortest."""
     try:
         return search.run(search.start_of(text), ending_search.MAX_NODES if max_nodes is None else max_nodes), True
@@ -218,7 +205,7 @@ def _shortest(search: EndingSearch, text: Searched, max_nodes: int | None = None
 
 
 def _short(
-    search: EndingSearch, text: Searched, max_nodes: int | None = None, most_bytes: int | None = None
+    search: EndingSearch, text: Any, max_nodes: int | None = None, most_bytes: int | None = None
 ) -> tuple[bytes | None, bool]:
     """The bytes of a short ending, and whether they are shortest."""
     if most_bytes is not None and most_bytes < (far := search.start_of(text).bound) < COSTLY:
@@ -229,7 +216,7 @@ def _short(
         return _near(search, text)
 
 
-def _near(search: EndingSearch, text: Searched) -> tuple[bytes | None, bool]:
+def _near(search: EndingSearch, text: Any) -> tuple[bytes | None, bool]:
     """The bytes of an ending that is near, and whether they are shortest.
 
     It comes after a search that was given up, so nothing that was learnt changes it.
@@ -249,7 +236,7 @@ if hasattr(os, "register_at_fork"):  # a search that another thread had begun is
     os.register_at_fork(after_in_child=_ENDINGS.clear)
 
 
-def endings_of(text: Searched) -> Endings:
+def endings_of(text: Any) -> Endings:
     """The endings of a text's store. The first call makes them; they live as long as the store."""
     with _LOCK:
         found = _ENDINGS.get(text.store)

@@ -64,12 +64,12 @@ class TextState(ABC):
     """What to do if masks take milliseconds, which depends on the text; "" if they do not."""
 
     can_hold_names = False
-    """Whether terminals can be held to names (`restricted`)."""
+    """Whether terminals can be held to names (`Matcher.restrict`)."""
 
     holds_names = False
     """Whether a terminal is held to names (`Matcher.restrict`)."""
 
-    _instead = "write the names into the constraint"
+    instead_of_names = "write the names into the constraint"
     """What to do instead of `restrict`."""
 
     quick_fill: Any = staticmethod(NOTHING_QUICK.quick_fill)
@@ -163,6 +163,13 @@ class TextState(ABC):
         """The `Explanation` of bytes that come next; None if the words of a refusal say all."""
         return None
 
+    def languages(self) -> Iterable[tuple[str, TextState]]:
+        """The languages that the text may be in now, each by its name, and where it stands there.
+
+        None where there is one language.
+        """
+        return ()
+
     @property
     def lexer_state(self) -> int:
         """The state of the lexer of a grammar's table; -1 for a text without lexemes."""
@@ -174,7 +181,7 @@ class TextState(ABC):
         What is returned does not hold the store. Unless an engine knows better, all bytes are tried
         after texts of different keys.
         """
-        from maskwright.decoding.endings.text_states import TextStates
+        from maskwright.decoding.endings.states import TextStates
 
         return partial(TextStates, self.under, None)
 
@@ -245,16 +252,6 @@ class TextState(ABC):
             if code := self.read_token(token, True):
                 self.refuse(token, code)
         return len(ids)
-
-    def restricted(self, terminal: str, names: Iterable[str | bytes]) -> TextState:
-        """The same text with a terminal held to names (`Matcher.restrict`)."""
-        raise MaskwrightError(
-            f"only a terminal of a grammar's store can be held to names (`restrict`); {self._instead}"
-        )
-
-    def holding_as(self, other: TextState) -> TextState:
-        """The same text, holding what another one holds that has read the same."""
-        return self
 
     @property
     def n_bytes(self) -> int:

@@ -45,7 +45,6 @@ def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable
     store : table of the grammar; names the nearest allowed tokens, and the id of `data` if it is a
         token. None: neither is named.
 
-    Returns an `Explanation`.
     Raises: as `explain_text`.
     """
     text, data = plain_bytes("the text", text), plain_bytes("what comes next", data)
@@ -55,8 +54,8 @@ def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable
         if data in store.vocabulary.tokens:
             what = f"token {store.vocabulary.tokens.index(data)} ({data!r})"
     explainer = Explainer(_machine_of(grammar), store)
-    configurations, good = explainer.run([explainer.trace.start], text)
-    return explainer.text(text) if good < len(text) else explainer.token(configurations, data, what, text)
+    places, good = explainer.run([explainer.trace.start], text)
+    return explainer.text(text) if good < len(text) else explainer.token(places, data, what, text)
 
 
 def _need_store(store: EngineTable) -> None:
@@ -78,7 +77,6 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     text : bytes; the text so far.
     token : token id.
 
-    Returns an `Explanation`.
     Raises: as `explain_text`; MaskwrightError if the token is not an integer.
     """
     _need_store(store)
@@ -88,32 +86,23 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     return explainer.text(text) if good < len(text) else explainer.token_by_id(configurations, token, text)
 
 
-def explain_next(text: SlotText, token: int) -> Explanation:
-    """Return why a token may or may not come next in the state of a text.
+def explain_next(text: SlotText, wanted: int | bytes) -> Explanation:
+    """Return why a token, or bytes, may or may not come next in the state of a text.
 
     The state keeps neither its text nor the names of terminals that its parser cannot tell apart.
     Of such terminals the first is shown.
 
-    token : token id, 0 or more.
+    text : not ended.
+    wanted : token id, 0 or more; or bytes, which need be no token.
 
-    Returns an `Explanation`.
-    Raises: as `explain_text`; StoreError if the
-        store's lexer or parser is not the one that this version, under this Python's Unicode,
-        builds for its grammar.
+    Raises: as `explain_text`; StoreError if the store's lexer or parser is not the one that this
+        version, under this Python's Unicode, builds for its grammar.
     """
-    store, vocabulary = text.store, text.store.vocabulary
-    if text.is_finished():
-        shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
-        summary = f"{shown} comes after the end of the text: reset() begins a new one"
-        return Explanation(store.grammar.name, f"token {token}", "refused", summary)
-    explainer = Explainer(machine_of(store.grammar), store, text)
-    return explainer.token_by_id(explainer.configurations_of(text), token, None)
-
-
-def explain_next_bytes(text: SlotText, data: bytes) -> Explanation:
-    """As `explain_next`, for bytes, which need be no token."""
     explainer = Explainer(machine_of(text.store.grammar), text.store, text)
-    return explainer.token(explainer.configurations_of(text), data, shown_bytes(data), None)
+    places = explainer.configurations_of(text)
+    if isinstance(wanted, bytes):
+        return explainer.token(places, wanted, shown_bytes(wanted), None)
+    return explainer.token_by_id(places, wanted, None)
 
 
-__all__ = ["explain_id", "explain_next", "explain_next_bytes", "explain_text", "explain_token"]
+__all__ = ["explain_id", "explain_next", "explain_text", "explain_token"]

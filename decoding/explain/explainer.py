@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.lexing.encoding import START_STATE
@@ -20,9 +19,9 @@ from maskwright.decoding.explain.explanation import (
     Explanation,
     Lexeme,
     NearToken,
-    Position,
     listed,
     mark_hint,
+    out_of_range,
     position_of,
     shown_bytes,
 )
@@ -38,8 +37,6 @@ MOST_LEXEMES = 12
 """Lexemes before the position that an explanation shows."""
 MOST_STACKS = 4
 """Stacks that one attempt shows."""
-
-
 MOST_NEAR = 8
 """Nearest allowed tokens that an explanation names."""
 FEW = 6
@@ -58,147 +55,137 @@ class Explainer:
         self.trace = Interpreter(machine)
         self.in_words = StackDescriptions(self.trace)
 
-    # ------------------------------------------------------------------------------------ questions
-
     def text(self, text: bytes) -> Explanation:
         """Explain a whole text."""
-        configurations, good = self.run([self.trace.start], text)
-        at = position_of(text, good)
+        places, good = self.run([self.trace.start], text)
         if good == len(text):
-            refused = self.trace.end(configurations)
-            ending = self.attempts(refused, text, configurations[0].read)
+            refused = self.trace.end(places)
             whole = "a complete text" if not refused else "the beginning of a text"
-            return Explanation(
-                summary=f"legal under grammar {self.grammar.name}: {whole}, {len(text):,} bytes",
-                verdict="allowed",
+            return self.found(
+                "the text",
+                f"legal under grammar {self.grammar.name}: {whole}, {len(text):,} bytes",
+                text,
+                places,
+                is_allowed=True,
                 is_whole=not refused,
-                ending=ending,
+                ending=self.attempts(refused, text, places[0].read),
                 expected=self.expected_of(refused) if refused else (),
-                **self.common("the text", text, configurations, at),
             )
-        refused = self.refusals(configurations, text[good : good + 1])
-        attempts = self.attempts(refused, text[: good + 1], configurations[0].read)
-        expected = self.expected_of(refused)
+        refused = self.refusals(places, text[good : good + 1])
+        attempts = self.attempts(refused, text[: good + 1], places[0].read)
+        expected, at = self.expected_of(refused), position_of(text, good)
         why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
         why += mark_hint(text, good)
-        return Explanation(
-            summary=f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
-            verdict="refused",
+        return self.found(
+            "the text",
+            f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
+            text[:good],
+            places,
+            text[good:],
             attempts=attempts,
             expected=expected,
-            bytes_allowed=self.bytes_allowed(configurations),
-            **self.common("the text", text[:good], configurations, at),
+            bytes_allowed=self.bytes_allowed(places),
         )
 
-    def token(self, configurations: list[Configuration], data: bytes, what: str, text: bytes | None) -> Explanation:
+    def token(self, places: list[Configuration], data: bytes, what: str, text: bytes | None) -> Explanation:
         """Explain bytes that come next. text : the text before them, None if it is not known."""
-        after, good = self.run(configurations, data)
-        whole = None if text is None else text + data
+        after, good = self.run(places, data)
+        since, reads_as = places[0].read, self.reads_as(places, data)
         if good == len(data):
-            attempts = self.attempts_that_go_on(after, configurations[0].read)
-            return Explanation(
-                summary=f"{what} may come next",
-                verdict="allowed",
-                attempts=attempts,
-                reads_as=self.reads_as(configurations, data),
-                **self.common(
-                    what, text, configurations, None if text is None else position_of(text + data, len(text))
-                ),
-            )
+            attempts, summary = self.attempts_that_go_on(after, since), f"{what} may come next"
+            return self.found(what, summary, text, places, data, is_allowed=True, attempts=attempts, reads_as=reads_as)
         refused = self.refusals(after, data[good : good + 1])
-        attempts = self.attempts(
-            refused, None if whole is None else whole[: len(whole) - len(data) + good + 1], configurations[0].read
-        )
-        why_not = (
-            f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come here"
-            if good
-            else "it cannot come here"
-        )
+        byte = f"byte {good} of it, {shown_bytes(data[good : good + 1])}," if good else "it"
         allowed = self.bytes_allowed(after)
-        shown = listed_bytes(allowed)
-        return Explanation(
-            summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; allowed: {shown}",
-            verdict="refused",
-            attempts=attempts,
-            reads_as=self.reads_as(configurations, data),
+        return self.found(
+            what,
+            f"{what} is not legal here under grammar {self.grammar.name}: {byte} cannot come here; allowed: {listed_bytes(allowed)}",
+            text,
+            places,
+            data,
+            good,
+            attempts=self.attempts(refused, None if text is None else text + data[: good + 1], since),
+            reads_as=reads_as,
             expected=self.expected_of(refused),
             bytes_allowed=allowed,
             nearest=self.nearest(text, data),
-            **self.common(
-                what, text, configurations, None if whole is None else position_of(whole, len(whole) - len(data) + good)
-            ),
         )
 
-    def token_by_id(self, configurations: list[Configuration], token: int, text: bytes | None) -> Explanation:
+    def token_by_id(self, places: list[Configuration], token: int, text: bytes | None) -> Explanation:
         """Explain a token of the store's vocabulary, or an unknown id. text : as in `token`."""
         assert self.store is not None
         vocabulary = self.store.vocabulary
         if not 0 <= token < vocabulary.size:
-            what = f"token {clip(token)}"
-            why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
-            return Explanation(self.grammar.name, what, "refused", why)
-        data = vocabulary.tokens[token]
+            return out_of_range(self.grammar.name, token, vocabulary)
+        data, what = vocabulary.tokens[token], f"token {token}"
         if data and token not in vocabulary.eos:
-            return self.token(configurations, data, f"token {token} ({data!r})", text)
-        shown = f"token {token} ({vocabulary.special.get(token, '')!r})"
+            return self.token(places, data, f"{what} ({data!r})", text)
+        shown = f"{what} ({vocabulary.special.get(token, '')!r})"
         if token not in vocabulary.eos:
             why = f"{shown} stands for no text, so no grammar can allow it"
-            return Explanation(self.grammar.name, f"token {token}", "refused", why)
-        common = self.common(
-            f"token {token}", text, configurations, None if text is None else position_of(text, len(text))
-        )
-        refused = self.trace.end(configurations)
+            return Explanation(self.grammar.name, what, "refused", why)
+        refused = self.trace.end(places)
         if not refused:
-            return Explanation(summary=f"{shown} may come next: the text is complete", verdict="allowed", **common)
-        return Explanation(
-            summary=f"{shown} ends the text, which is not complete here",
-            verdict="refused",
-            attempts=self.attempts(refused, text, configurations[0].read),
+            return self.found(what, f"{shown} may come next: the text is complete", text, places, is_allowed=True)
+        return self.found(
+            what,
+            f"{shown} ends the text, which is not complete here",
+            text,
+            places,
+            attempts=self.attempts(refused, text, places[0].read),
             expected=self.expected_of(refused),
-            bytes_allowed=self.bytes_allowed(configurations),
+            bytes_allowed=self.bytes_allowed(places),
             nearest=self.nearest(text, b""),
-            **common,
         )
 
-    def common(
-        self, what: str, text: bytes | None, configurations: list[Configuration], at: Position | None
-    ) -> dict[str, Any]:
-        """The fields that every explanation has: what was read before, and the state there."""
-        configuration = configurations[0]
-        found: dict[str, Any] = {
-            "grammar": self.grammar.name,
-            "what": what,
-            "position": at,
-            "depth": configuration.depth,
-        }
-        if self.grammar.layout is not None:
-            found["columns"] = tuple(column.wide for column in configuration.columns)
-        live = self.machine.transducer.live[configuration.lexer]
-        names = listed(self.names(live)) if configuration.lexer != START_STATE else ""
+    def found(
+        self,
+        what: str,
+        summary: str,
+        text: bytes | None,
+        places: list[Configuration],
+        data: bytes = b"",
+        good: int = 0,
+        *,
+        is_allowed: bool = False,
+        **more: Any,
+    ) -> Explanation:
+        """An explanation with what was read before, and the state there.
+
+        text : None if it is not known. data : what comes after it; `good` bytes of it are legal.
+        """
+        place = places[0]
+        names = "" if place.lexer == START_STATE else listed(self.names(self.machine.transducer.live[place.lexer]))
         if text is None:
             if self.is_one_of_several:
-                found["note"] = (
+                more["note"] = (
                     "(the matcher keeps no text: where several terminals or rules could have been read, one of them is shown)"
                 )
-            found["unfinished"] = f"a lexeme that may become {names}" if names else ""
-            return found
-        lexemes, begin = self.machine.lexemes(text, configuration)
-        found["n_lexemes"] = len(lexemes)
-        found["lexemes"] = tuple(
-            Lexeme(
-                self.grammar.display_name(t),
-                shown_bytes(text[b:e], 20) if e > b else "",
-                b,
-                e,
-                t in self.grammar.ignored,
+            more["unfinished"] = f"a lexeme that may become {names}" if names else ""
+        else:
+            lexemes, begin = self.machine.lexemes(text, place)
+            more["position"], more["n_lexemes"] = position_of(text + data, len(text) + good), len(lexemes)
+            more["lexemes"] = tuple(
+                Lexeme(
+                    self.grammar.display_name(t),
+                    shown_bytes(text[b:e], 20) if e > b else "",
+                    b,
+                    e,
+                    t in self.grammar.ignored,
+                )
+                for t, b, e in lexemes[-MOST_LEXEMES:]
             )
-            for t, b, e in lexemes[-MOST_LEXEMES:]
+            if begin < len(text):
+                more["unfinished"] = f"{shown_bytes(text[begin:])}, which may become {names or 'nothing'}"
+        return Explanation(
+            self.grammar.name,
+            what,
+            "allowed" if is_allowed else "refused",
+            summary,
+            depth=place.depth,
+            columns=() if self.grammar.layout is None else tuple(column.wide for column in place.columns),
+            **more,
         )
-        if begin < len(text):
-            found["unfinished"] = f"{shown_bytes(text[begin:])}, which may become {names or 'nothing'}"
-        return found
-
-    # -------------------------------------------------------------------------------------- reading
 
     def run(self, configurations: list[Configuration], data: bytes) -> tuple[list[Configuration], int]:
         """The configurations after the longest legal prefix of some bytes, and its length."""
@@ -242,11 +229,10 @@ class Explainer:
     def bytes_allowed(self, configurations: list[Configuration]) -> bytes:
         """The bytes that may come next, ascending. One byte of each class is tried."""
         byte_class = self.machine.byte_class
-        first = {klass: byte_class.index(klass) for klass in set(byte_class)}
-        fine = {
-            k: self.trace.is_legal(self.trace.read(configurations, bytes([byte]))[0])
-            for k, byte in sorted(first.items())
+        ways = {
+            klass: self.trace.read(configurations, bytes([byte_class.index(klass)]))[0] for klass in set(byte_class)
         }
+        fine = {klass: self.trace.is_legal(way) for klass, way in ways.items()}
         return bytes(byte for byte in range(256) if fine[byte_class[byte]])
 
     def reads_as(self, configurations: list[Configuration], data: bytes) -> tuple[str, ...]:
@@ -305,11 +291,9 @@ class Explainer:
             stack = stack.push(state)
         return stack
 
-    # ------------------------------------------------------------------------------------- in words
-
     def names(self, symbols: Iterable[int]) -> tuple[str, ...]:
         """Display names of terminals; END is the end of the text."""
-        return tuple("the end of the text" if s == END else self.grammar.display_name(s) for s in symbols)
+        return tuple(map(self.in_words.symbol, symbols))
 
     def expected_of(self, refused: Iterable[Refusal]) -> tuple[str, ...]:
         """Names of the terminals that could come.
@@ -364,12 +348,10 @@ class Explainer:
         configuration, names = refusal.configuration, listed(self.names(symbols), 4)
         column = refusal.column.wide
         open_columns = ", ".join(str(opened.wide) for opened in configuration.columns)
+        live = self.machine.transducer.live[configuration.lexer]
         if kind == "bytes":
-            live = self.machine.transducer.live[configuration.lexer]
             shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
-            if not live:
-                return f"no terminal begins {shown}"
-            if text and self.machine.ends_before(text, configuration):
+            if not live or (text and self.machine.ends_before(text, configuration)):
                 return f"no terminal begins {shown}"
             _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], configuration)
             lexeme = shown_bytes(text[begin:-1]) if text is not None and begin < len(text) - 1 else ""
@@ -393,7 +375,6 @@ class Explainer:
         if kind == "end":
             return "the text cannot end here"
         if kind == "unfinished":
-            live = self.machine.transducer.live[configuration.lexer]
             return f"the text cannot end inside a lexeme that may become {listed(self.names(live), 6)}"
         layout = self.grammar.layout
         is_block = layout is not None and self.trace.expected(configuration.stacks) == [layout.indent]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from maskwright.analysis.arguments import clip
 from maskwright.decoding.engine.state import listed_bytes
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.vocabulary import Vocabulary
 
 Verdict = Literal["allowed", "refused"]
 
@@ -204,7 +208,7 @@ class Explanation:
         if self.note:
             yield "dim", self.note
         if self.lexemes:
-            shown = " ".join(_lexeme(lexeme) for lexeme in self.lexemes if not lexeme.is_ignored)
+            shown = " ".join(f"{one.terminal} {one.text}".rstrip() for one in self.lexemes if not one.is_ignored)
             more = self.n_lexemes - len(self.lexemes)
             yield "", f"read so far: {f'({more:,} lexemes) ' if more else ''}{shown}"
         if self.unfinished:
@@ -227,6 +231,13 @@ class Explanation:
         if self.nearest:
             near = (f"{one.token} {shown_bytes(one.data)}" for one in self.nearest)
             yield "", f"nearest tokens that are allowed: {', '.join(near)}"
+
+
+def out_of_range(name: str, token: int, vocabulary: Vocabulary) -> Explanation:
+    """The explanation of an id that a vocabulary lacks. name : of the grammar or schema."""
+    what = f"token {clip(token)}"
+    why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+    return Explanation(name, what, "refused", why)
 
 
 def _attempt(attempt: Attempt, is_allowed: bool) -> Iterator[tuple[str, str]]:
@@ -254,10 +265,6 @@ def _attempt(attempt: Attempt, is_allowed: bool) -> Iterator[tuple[str, str]]:
             yield "dim", f"    and {len(stack.items) - MOST_SHOWN} more"
         for rule in stack.rules:
             yield "dim", f"      in {rule}"
-
-
-def _lexeme(lexeme: Lexeme) -> str:
-    return f"{lexeme.terminal} {lexeme.text}" if lexeme.text else lexeme.terminal
 
 
 def listed(names: tuple[str, ...], most: int = MOST_SHOWN) -> str:

@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from maskwright.analysis.arguments import as_integer, need_type
+from maskwright.analysis.arguments import as_integer
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.state import listed_bytes
-from maskwright.decoding.explain.explanation import Attempt, Explanation, Verdict, mark_hint, position_of, shown_bytes
+from maskwright.decoding.explain.explanation import (
+    Attempt,
+    Explanation,
+    Verdict,
+    mark_hint,
+    out_of_range,
+    position_of,
+    shown_bytes,
+)
 from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed
 from maskwright.decoding.reference.json_words import Refusal
-from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.vocabulary import Vocabulary
 
 MOST_REASONS = 4
 """Readings of an ambiguous text whose reasons are told."""
@@ -39,11 +47,10 @@ class _AutomatonReader:
     def is_complete(self, readings: tuple[int, ...]) -> bool:
         return bool(self._automaton.is_accepting[readings[0]])
 
-    def refusals(self, _: tuple[int, ...], __: int) -> tuple[Refusal, ...]:
+    def refusals(self, *_: Any) -> tuple[Refusal, ...]:
         return ()
 
-    def refusals_of_end(self, _: tuple[int, ...]) -> tuple[Refusal, ...]:
-        return ()
+    refusals_of_end = refusals
 
 
 class SchemaExplainer:
@@ -64,14 +71,14 @@ class SchemaExplainer:
             is_whole = self.reader.is_complete(readings)
             whole = "a complete text" if is_whole else "the beginning of a text"
             summary = f"legal under {self.name}: {whole}, {len(text):,} bytes"
-            return self._explanation("the text", "allowed", summary, text, good, readings, is_whole)
+            return self._explanation("the text", summary, text, good, readings, "allowed", is_whole=is_whole)
         at, refusals = position_of(text, good), self.reader.refusals(readings, text[good])
         why = f"{shown_bytes(text[good : good + 1])} cannot come here; allowed: {self._shown(readings)}"
         if refusals or not readings:
             why = str(refusals[0]) if refusals else "no text is legal"
         why += mark_hint(text, good)
         summary = f"not legal under {self.name} at line {at.line}, column {at.column}: {why}"
-        return self._explanation("the text", "refused", summary, text, good, readings, refusals=refusals)
+        return self._explanation("the text", summary, text, good, readings, attempts=_attempts(refusals))
 
     def token(self, text: bytes, data: bytes, what: str) -> Explanation:
         """Why some bytes may or may not come after a text.
@@ -91,7 +98,7 @@ class SchemaExplainer:
         byte = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come here"
         why = "; ".join([*[byte] * bool(good or not refusals), *map(str, refusals[:1])])
         summary = f"{what} is not legal here under {self.name}: {why}; allowed: {self._shown(after)}"
-        return self._explanation(what, "refused", summary, text + data, len(text) + good, after, refusals=refusals)
+        return self._explanation(what, summary, text + data, len(text) + good, after, attempts=_attempts(refusals))
 
     def end(self, text: bytes, what: str) -> Explanation:
         """Why the text may or may not end here. what : the end in words, as "token 2 (</s>)"."""
@@ -104,19 +111,10 @@ class SchemaExplainer:
         refusals = self.reader.refusals_of_end(readings)
         why = refusals[0] if refusals else f"it is not complete; allowed: {self._shown(readings)}"
         summary = f"{what} may not end the text here under {self.name}: {why}"
-        return self._explanation(what, "refused", summary, text, good, readings, False)
+        return self._explanation(what, summary, text, good, readings, is_whole=False)
 
     def _explanation(
-        self,
-        what: str,
-        verdict: Verdict,
-        summary: str,
-        text: bytes,
-        good: int,
-        readings: Any,
-        is_whole: bool | None = None,
-        *,
-        refusals: Sequence[Refusal] = (),
+        self, what: str, summary: str, text: bytes, good: int, readings: Any, verdict: Verdict = "refused", **more: Any
     ) -> Explanation:
         """An explanation with what may stand behind the first `good` bytes of a text."""
         return Explanation(
@@ -125,10 +123,9 @@ class SchemaExplainer:
             verdict,
             summary,
             position=position_of(text, good),
-            is_whole=is_whole,
-            attempts=_attempts(refusals),
-            ending=() if is_whole is None else _attempts(self.reader.refusals_of_end(readings)),
+            ending=_attempts(self.reader.refusals_of_end(readings)) if "is_whole" in more else (),
             bytes_allowed=bytes_allowed(self.reader, readings),
+            **more,
         )
 
     def _run(self, readings: Any, data: bytes) -> tuple[Any, int]:
@@ -149,53 +146,41 @@ def _attempts(refusals: Sequence[Refusal]) -> tuple[Attempt, ...]:
     return tuple(Attempt((), (), str(refusal), ()) for refusal in refusals[:MOST_REASONS])
 
 
-def explain_schema_text(texts: Texts | Dfa, name: str, text: bytes) -> Explanation:
-    """Where a text stops being the beginning of a legal text, or whether it is complete.
+def explain_schema(
+    texts: Texts | Dfa,
+    name: str,
+    text: bytes,
+    wanted: int | bytes | None = None,
+    vocabulary: Vocabulary | None = None,
+) -> Explanation:
+    """Where a text stops being the beginning of a legal text, or why something may not follow it.
 
     texts : the JSON texts of a schema, or an automaton of all texts.
     name : what messages call the schema or pattern.
+    wanted : what comes next: bytes, or the id of a token; None to ask about the text alone.
+    vocabulary : whose token it is. An id outside it is refused.
 
-    Raises: MaskwrightError if the text is not bytes.
+    Raises: MaskwrightError if text or bytes are none, or the token is no integer.
     """
-    return SchemaExplainer(texts, name).text(plain_bytes("the text", text))
-
-
-def explain_schema_token(texts: Texts | Dfa, name: str, text: bytes, data: bytes) -> Explanation:
-    """Why some bytes may or may not come after a text.
-
-    texts, name, text : as for `explain_schema_text`.
-    data : what comes next.
-
-    Raises: MaskwrightError if text or data are not bytes.
-    """
-    text, data = plain_bytes("the text", text), plain_bytes("what comes next", data)
-    return SchemaExplainer(texts, name).token(text, data, shown_bytes(data))
-
-
-def explain_schema_id(store: SchemaTables, text: bytes, token: int) -> Explanation:
-    """Why a token of a store's vocabulary may or may not come after a text.
-
-    store : of a schema or a pattern.
-    token : its id; those of end-of-text tokens too. An id outside the vocabulary is refused.
-
-    Raises: MaskwrightError if the text is not bytes or the token no integer.
-    """
-    need_type("the store", store, SchemaTables, "a store of a JSON schema or a pattern")
-    text, token = plain_bytes("the text", text), as_integer("a token", token)
-    vocabulary, explainer = store.vocabulary, SchemaExplainer(store.texts, store.name)
+    text, explainer = plain_bytes("the text", text), SchemaExplainer(texts, name)
+    if wanted is None:
+        return explainer.text(text)
+    if vocabulary is None or isinstance(wanted, bytes):
+        data = plain_bytes("what comes next", wanted)
+        return explainer.token(text, data, shown_bytes(data))
+    token = as_integer("a token", wanted)
     if not 0 <= token < vocabulary.size:
-        what = f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
-        return Explanation(store.name, f"token {token}", "refused", what)
+        return out_of_range(name, token, vocabulary)
     data = vocabulary.tokens[token]
     what = f"token {token} ({data!r})"
     if token in vocabulary.eos:
         return explainer.end(text, what)
-    if not data:
-        found = explainer.text(text)
-        if not found.is_allowed:
-            return found
-        return Explanation(store.name, what, "refused", f"{what} stands for no text, so it is never allowed")
-    return explainer.token(text, data, what)
+    if data:
+        return explainer.token(text, data, what)
+    found = explainer.text(text)
+    if not found.is_allowed:
+        return found
+    return Explanation(name, what, "refused", f"{what} stands for no text, so it is never allowed")
 
 
-__all__ = ["SchemaExplainer", "explain_schema_id", "explain_schema_text", "explain_schema_token"]
+__all__ = ["SchemaExplainer", "explain_schema"]

@@ -20,11 +20,10 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.blanks import Blanks
 from maskwright.decoding.generation.budget import Budget
-from maskwright.decoding.generation.completion import Completion, Reason, Step
+from maskwright.decoding.generation.completion import Completion, Intervention, Reason, Step, intervention
 from maskwright.decoding.generation.counts import TokenCounts
 from maskwright.decoding.generation.guide import CanonicalGuide
 from maskwright.decoding.generation.healing import Healing
-from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import Logits, Sampler, likeliest, reader_of
 from maskwright.decoding.generation.names import NameGuide, NameSource
 from maskwright.decoding.generation.options import (

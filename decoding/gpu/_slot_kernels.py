@@ -41,6 +41,7 @@ from maskwright.decoding.engine._mask_kernels import find_masks, write_collected
 from maskwright.decoding.engine._memory_kernels import collect, reset
 from maskwright.decoding.engine._stack_kernels import below_of, height_of, narrow_of, record, state_of, wide_of
 from maskwright.decoding.engine._text_kernels import read_token
+from maskwright.decoding.logits._row_kernels import has_token, take_out_eos
 from maskwright.maskstore.table import schema
 
 IS_SETTLED = c.HISTORY_AT
@@ -231,24 +232,6 @@ def advance_slot(table, memory, regions, results, lengths, slot, token):  # type
 
 
 @kernel
-def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-def]
-    """Whether a token is in a noted mask, or in what has been written to words."""
-    bit = np.int32(1) << np.int32(token & 31)
-    if memory[region + c.WRITTEN] and words[token >> 5] & bit:
-        return True
-    for i in range(memory[region + c.N_COLLECTED]):
-        offset = np.int64(table[schema.MASKS]) + 3 * np.int64(memory[region + c.COLLECTED + i])
-        row = np.int64(table[offset])
-        if row >= 0 and table[table[schema.ROWS] + row * table[schema.N_WORDS] + (token >> 5)] & bit:
-            return True
-        begin = np.int64(table[schema.MASK_IDS]) + table[offset + 1]
-        for at in range(begin, begin + table[offset + 2]):
-            if table[at] == token:
-                return True
-    return False
-
-
-@kernel
 def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-untyped-def]
     """Note the masks of a slot's text.
 
@@ -276,14 +259,6 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
     if code != OK_WITHOUT_EOS:
         results[slot] = code
     return code
-
-
-@kernel
-def take_out_end(table, words):  # type: ignore[no-untyped-def]
-    """Clear the bits of the end-of-text tokens."""
-    for i in range(table[schema.N_EOS]):
-        token = np.int64(table[table[schema.EOS] + i])
-        words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
 
 
 @kernel
@@ -398,15 +373,9 @@ def write_slots(table, memory, regions, results, found, words, held, row_ids):  
         is_live = found[slot] == c.OK or found[slot] == OK_WITHOUT_EOS
         if is_live:
             write_collected(table, memory, np.int64(regions[slot]), row)
-            if found[slot] == OK_WITHOUT_EOS:
-                take_out_end(table, row)
+            if found[slot] == OK_WITHOUT_EOS and not take_out_eos(table, row):
                 is_live = False
-                for w in range(row.shape[0]):
-                    if row[w] != 0:
-                        is_live = True
-                        break
-                if not is_live:
-                    results[slot] = c.DEAD_END
+                results[slot] = c.DEAD_END
         if not is_live:
             row[:] = 0
             for i in range(held.shape[0]):

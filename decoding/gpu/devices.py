@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
+from maskwright.decoding.logits.staging import checked_device
 
 LEAST_MESSAGE = 4096
 """The least number of elements of pinned memory for a message to the device.
@@ -35,34 +36,16 @@ class Cpu:
         """A tensor on the device: the tensor itself."""
         return tensor
 
-    @contextmanager
-    def fork(self) -> Iterator[None]:
+    def beside(self) -> AbstractContextManager[None]:
         """A context without any effect: there are no streams."""
-        yield
+        return nullcontext()
 
     def join(self) -> None:
-        """Wait for what `fork` launched: nothing to do here."""
-        pass
+        """Wait for what was launched in `beside`: nothing to do here."""
 
-    def advance(self, size: int, arguments: tuple[Any, ...]) -> None:
-        """Run `advance_slots`. size : the number of slots."""
-        slot_kernels.advance_slots(*arguments)
-
-    def find(self, size: int, arguments: tuple[Any, ...], to_write: tuple[Any, ...]) -> None:
-        """Run `find_slots`, then `write_slots`. size : the number of slots.
-
-        arguments, to_write : those of the two.
-        """
-        slot_kernels.find_slots(*arguments)
-        slot_kernels.write_slots(*to_write)
-
-    def begin(self, n: int, arguments: tuple[Any, ...]) -> None:
-        """Run `begin_slots`. n : the number of slots in the message."""
-        slot_kernels.begin_slots(*arguments)
-
-    def load(self, n: int, arguments: tuple[Any, ...]) -> None:
-        """Run `load_slots`. n : the number of slots in the message."""
-        slot_kernels.load_slots(*arguments)
+    def run(self, name: str, n: int, arguments: tuple[Any, ...]) -> None:
+        """Run a kernel for slots, such as `advance_slots`. n : the number of slots."""
+        getattr(slot_kernels, f"{name}_slots")(*arguments)
 
 
 class Cuda:
@@ -79,25 +62,16 @@ class Cuda:
     """
 
     def __init__(self, torch: Any, device: Any) -> None:
-        if device.type != "cuda" and not is_simulated():
-            raise MaskwrightError(f"device {device} is not supported; expected cuda or cpu")
-        if not is_simulated():
-            if not torch.cuda.is_available():
-                raise MaskwrightError(
-                    "PyTorch finds no CUDA device here; use device='cpu' to try things out, or MaskwrightLogitsProcessor, which computes "
-                    "masks on the CPU"
-                )
-            if device.index is not None and device.index >= torch.cuda.device_count():
-                raise MaskwrightError(
-                    f"device {device} does not exist; PyTorch finds {torch.cuda.device_count()} CUDA devices"
-                )
-            device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+        simulated = is_simulated()
+        if not simulated:
+            if device.type != "cuda":
+                raise MaskwrightError(f"device {device} is not supported; expected cuda or cpu")
+            device = checked_device(device)
         self._cuda, self._kernels = cuda_modules()
         self._torch, self.device = torch, device
-        self._launchers: dict[tuple[Any, int, int], Any] = {}
-        simulated = is_simulated()
-        self._warp = 1 if simulated else self._kernels.WARP
-        self._writers = 3 if simulated else self._kernels.WRITERS
+        self._launchers: dict[tuple[str, int, int], Any] = {}
+        few, many = (1, 3) if simulated else (self._kernels.WARP, self._kernels.WRITERS)
+        self._threads = {"write": many, "load": many, "advance": few, "find": few, "begin": few}
         self._beside = None if simulated else torch.cuda.Stream(device)
         self._is_forked = False
 
@@ -129,7 +103,7 @@ class Cuda:
         return there
 
     @contextmanager
-    def fork(self) -> Iterator[None]:
+    def beside(self) -> Iterator[None]:
         """A context: launches inside it run beside what the current stream does next, until `join`.
 
         They begin after everything that the current stream was given so far.
@@ -143,49 +117,30 @@ class Cuda:
             yield
 
     def join(self) -> None:
-        """Make the current stream wait for what `fork` launched."""
+        """Make the current stream wait for what was launched in `beside`."""
         if self._is_forked:
             self._torch.cuda.current_stream(self.device).wait_stream(self._beside)
             self._is_forked = False
 
-    def advance(self, size: int, arguments: tuple[Any, ...]) -> None:
-        """Launch `engine_cuda.advance`. size : the number of slots."""
-        self._launch(self._kernels.advance, size, self._warp, arguments)
-
-    def find(self, size: int, arguments: tuple[Any, ...], to_write: tuple[Any, ...]) -> None:
-        """Launch `engine_cuda.find`, then `engine_cuda.write`. size : the number of slots.
-
-        arguments, to_write : those of the two.
-        """
-        self._launch(self._kernels.find, size, self._warp, arguments)
-        self._launch(self._kernels.write, size, self._writers, to_write)
-
-    def begin(self, n: int, arguments: tuple[Any, ...]) -> None:
-        """Launch `engine_cuda.begin`. n : the number of slots in the message."""
-        self._launch(self._kernels.begin, n, self._warp, arguments)
-
-    def load(self, n: int, arguments: tuple[Any, ...]) -> None:
-        """Launch `engine_cuda.load`. n : the number of slots in the message."""
-        self._launch(self._kernels.load, n, self._writers, arguments)
-
-    def _launch(self, kernel: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
+    def run(self, name: str, n: int, arguments: tuple[Any, ...]) -> None:
+        """Launch a kernel of `engine_cuda` with a block for each slot. n : the number of slots."""
+        kernel, threads = getattr(self._kernels, name), self._threads[name]
         if is_simulated():
-            kernel[blocks, threads](*arguments)
+            kernel[n, threads](*arguments)
             return
         with self._torch.cuda.device(self.device):
             handle = int(self._torch.cuda.current_stream(self.device).cuda_stream)
-            launcher = self._launchers.get((kernel, blocks, handle))
+            launcher = self._launchers.get((name, n, handle))
             if launcher is None:
-                launcher = self._configured(kernel, blocks, threads, handle)
-                self._launchers[kernel, blocks, handle] = launcher
+                # PERF: a kernel with its grid and stream is kept: making one takes longer than to
+                # launch it
+                with warnings.catch_warnings():
+                    # it warns of small grids; there is one block for each slot, however few there
+                    # are
+                    warnings.simplefilter("ignore")
+                    launcher = kernel[n, threads, self._cuda.external_stream(handle) if handle else 0]
+                self._launchers[name, n, handle] = launcher
             launcher(*arguments)
-
-    def _configured(self, kernel: Any, blocks: int, threads: int, handle: int) -> Any:
-        """A kernel with its grid and stream, to be kept: making one takes longer than a launch."""
-        with warnings.catch_warnings():
-            # it warns of small grids; there is one block for each slot, however few slots there are
-            warnings.simplefilter("ignore")
-            return kernel[blocks, threads, self._cuda.external_stream(handle) if handle else 0]
 
 
 Backend = Cpu | Cuda

@@ -165,31 +165,17 @@ class GpuBatch(Shared):
         self.lengths = torch.zeros(size, dtype=torch.int32, device=self.device)
         self.words = torch.zeros((size, store.n_words), dtype=torch.int32, device=self.device)
         self._holds = torch.tensor(self._held, dtype=torch.int32, device=self.device)
-        deep = (self._deep_first, self._deep_stride, deep_records)
-        view = self._backend.view
-        table, memory_, regions_, owners = (
-            view(self._table),
-            view(self._memory),
-            view(self._regions),
-            view(self._owners),
-        )
-        results, lengths, words = view(self.results), view(self.lengths), view(self.words)
-        found, tokens_ = view(self._found), view(self.tokens)
-        self._advance_arguments = (table, memory_, regions_, owners, results, lengths, tokens_, *deep)
-        self._find_arguments = (table, memory_, regions_, owners, results, found, words, *deep)
-        self._write_arguments = (
-            table,
-            memory_,
-            regions_,
-            results,
-            found,
-            words,
-            view(self._holds),
-            view(self._row_ids),
-        )
-        self._begin_arguments = (table, memory_, regions_, owners, results, lengths, tokens_)
-        self._load_arguments = (memory_, regions_, owners, results)
-        self._deep = deep
+        self._deep = (self._deep_first, self._deep_stride, deep_records)
+        given = (self._table, self._memory, self._regions, self._owners, self.results, self.lengths, self.tokens)
+        table, memory, regions, owners, results, lengths, tokens = map(self._backend.view, given)
+        found, words, holds, row_ids = map(self._backend.view, (self._found, self.words, self._holds, self._row_ids))
+        self._arguments: dict[str, tuple[Any, ...]] = {
+            "advance": (table, memory, regions, owners, results, lengths, tokens, *self._deep),
+            "find": (table, memory, regions, owners, results, found, words, *self._deep),
+            "write": (table, memory, regions, results, found, words, holds, row_ids),
+            "begin": (table, memory, regions, owners, results, lengths, tokens),
+            "load": (memory, regions, owners, results),
+        }
         # the first call loads compiled code; this must not happen while a graph is captured, or
         # between two steps
         self._begin(range(size), [None] * size, constants.IDLE, is_loading=True)
@@ -240,13 +226,18 @@ class GpuBatch(Shared):
         with Alone(self):
             self._backend.join()
             self._take(tokens)
-            self._backend.advance(self.size, self._advance_arguments)
+            self._run("advance")
 
     def find_rows(self) -> None:
         """Write `words`: the masks of the tokens allowed next in each slot."""
         with Alone(self):
             self._backend.join()
-            self._backend.find(self.size, self._find_arguments, self._write_arguments)
+            self._run("find", "write")
+
+    def _run(self, *names: str) -> None:
+        """Run kernels for all slots, one after the other."""
+        for name in names:
+            self._backend.run(name, self.size, self._arguments[name])
 
     def prepare(self, tokens: Any = None) -> None:
         """Do `advance` and `find_rows` beside what the current stream does next.
@@ -262,9 +253,8 @@ class GpuBatch(Shared):
         with Alone(self):
             self._backend.join()
             self._take(tokens)
-            with self._backend.fork():
-                self._backend.advance(self.size, self._advance_arguments)
-                self._backend.find(self.size, self._find_arguments, self._write_arguments)
+            with self._backend.beside():
+                self._run("advance", "find", "write")
 
     def apply(self, logits: Any) -> None:
         """Write -inf over the logits of the tokens that the rows refuse, in place.
@@ -406,9 +396,9 @@ class GpuBatch(Shared):
             message = self._backend.sent(self._torch.from_numpy(message_of(slots, images)))
             seen, n = self._backend.view(message), len(slots)
             chosen = self._backend.view(message[:n])
-            self._backend.begin(n, (*self._begin_arguments, chosen, self._stride, result))
+            self._backend.run("begin", n, (*self._arguments["begin"], chosen, self._stride, result))
             if is_loading or any(image is not None for image in images):
-                self._backend.load(n, (*self._load_arguments, seen, n, *self._deep))
+                self._backend.run("load", n, (*self._arguments["load"], seen, n, *self._deep))
 
     def _is_mine(self, matcher: Matcher) -> bool:
         store = matcher.store

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt8
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine import constants as c
 from maskwright.decoding.engine._end_kernels import can_end
@@ -161,6 +161,7 @@ def add_row(book, rows, code, kind, key, words):  # type: ignore[no-untyped-def]
             book[at + MASKS + i] = key[i]
     head = head_of(book, code)
     book[at + NEXT] = book[head]
+    book[at + LAST_USED] = book[CLOCK]
     book[head] = row
     for w in range(rows.shape[1]):
         rows[row, w] = words[w]
@@ -182,12 +183,21 @@ def sort_masks(memory, begin, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def has_bit(words, token):  # type: ignore[no-untyped-def]
-    """Whether a bitmask allows a token.
-
-    words : (n_words,) int32.
-    """
-    return (words[token >> 5] >> np.int32(token & 31)) & 1 != 0
+def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-def]
+    """Whether a token is in a noted mask, or in what has been written to words."""
+    bit = np.int32(1) << np.int32(token & 31)
+    if memory[region + c.WRITTEN] and words[token >> 5] & bit:
+        return True
+    for i in range(memory[region + c.N_COLLECTED]):
+        offset = np.int64(table[schema.MASKS]) + 3 * np.int64(memory[region + c.COLLECTED + i])
+        row = np.int64(table[offset])
+        if row >= 0 and table[table[schema.ROWS] + row * table[schema.N_WORDS] + (token >> 5)] & bit:
+            return True
+        begin = np.int64(table[schema.MASK_IDS]) + table[offset + 1]
+        for at in range(begin, begin + table[offset + 2]):
+            if table[at] == token:
+                return True
+    return False
 
 
 @kernel
@@ -206,7 +216,7 @@ def take_out_eos(table, words):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: ignore[no-untyped-def]
+def find_row(table, memory, region, store, book, rows, scratch):  # type: ignore[no-untyped-def]
     """The row whose words are those that `fill` would write, or an error.
 
     region : of the text. The other arguments are those of `find_rows`.
@@ -224,18 +234,14 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
     if is_written:
         write_collected(table, memory, region, scratch)
     kind = np.int64(store) << 2
-    if table[schema.EOS_IN_MASKS] == 0 and table[schema.N_EOS] > 0:
+    is_open = table[schema.EOS_IN_MASKS] == 0 and table[schema.N_EOS] > 0
+    if is_open and has_token(table, memory, region, np.int64(table[table[schema.EOS]]), scratch):
         # as in `finish_mask`: under a layout the masks say only that the text or a block may end
-        may_end = is_written and has_bit(scratch, table[table[schema.EOS]])
-        if not is_written:
-            for i in range(begin, begin + n):
-                may_end = may_end or ends[memory[i]] != 0
-        if may_end:
-            code = can_end(table, memory, region)
-            if code == c.ILLEGAL:
-                kind |= WITHOUT_EOS
-            elif code != c.OK:
-                return np.int64(code)
+        code = can_end(table, memory, region)
+        if code == c.ILLEGAL:
+            kind |= WITHOUT_EOS
+        elif code != c.OK:
+            return np.int64(code)
     if is_written:
         kind |= BY_WORDS
         if kind & WITHOUT_EOS and not take_out_eos(table, scratch):
@@ -244,17 +250,28 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
     else:
         sort_masks(memory, begin, n)
         key = memory[begin : begin + n]
-    hashed = hash_of(key, kind)
-    row = look_up(book, rows, hashed, kind, key)
+    row = look_up(book, rows, hash_of(key, kind), kind, key)
     if row == 0:
         if not is_written:
             # INVARIANT: this leaves the numbers of the masks, and so the key, where they are
             write_collected(table, memory, region, scratch)
             if kind & WITHOUT_EOS and not take_out_eos(table, scratch):
                 return np.int64(c.DEAD_END)
-        row = add_row(book, rows, hashed, kind, key, scratch)
-        if row < 0:
-            return row
+        return add_row(book, rows, hash_of(key, kind), kind, key, scratch)
+    book[record_of(row) + LAST_USED] = book[CLOCK]
+    return row
+
+
+@kernel(entry=True)
+def find_words(book: Int64, rows: Int32_2D, words: Int32) -> int:
+    """The row of a mask that was made somewhere else, or NO_ROW.
+
+    words : (n_words,) int32.
+    """
+    kind = np.int64(BY_WORDS)
+    row = look_up(book, rows, hash_of(words, kind), kind, words)
+    if row == 0:
+        return add_row(book, rows, hash_of(words, kind), kind, words, words)
     book[record_of(row) + LAST_USED] = book[CLOCK]
     return row
 
@@ -264,7 +281,6 @@ def find_rows(
     table: Int32,
     memory: Int32,
     regions: Int64,
-    ends: UInt8,
     store: int,
     book: Int64,
     rows: Int32_2D,
@@ -276,7 +292,6 @@ def find_rows(
 
     table, memory : as for all kernels of the engine.
     regions : (n,) int64; of the texts.
-    ends : (n_masks,) uint8; 1 for masks with end of text, or (0,) if end of text needs no check.
     store : the store's number.
     scratch : (n_words,) int32; overwritten.
     ids : (n,) int32; written: a row, or -1.
@@ -289,9 +304,9 @@ def find_rows(
         if results[text] == c.IDLE:
             continue
         region = regions[text]
-        row = find_row(table, memory, region, ends, store, book, rows, scratch)
+        row = find_row(table, memory, region, store, book, rows, scratch)
         if row == c.NO_ROOM and make_room(table, memory, region):
-            row = find_row(table, memory, region, ends, store, book, rows, scratch)
+            row = find_row(table, memory, region, store, book, rows, scratch)
         if row < 0:
             results[text] = row
             fine = False

@@ -5,7 +5,7 @@ logits decides.
 
 logits : (B, N) float16, bfloat16, float32 or float64; a torch tensor, or on the CPU also a NumPy
     array. Rows may lie anywhere in memory but may not share it. If the logits of a row do not lie
-    side by side, a torch tensor is copied there and back, and a NumPy array is an error.
+    side by side, they are copied there and back.
 
 Columns for which a mask has no bit are refused (padded vocabularies). Bits past the columns are not
 looked at, except by `apply_words`.
@@ -63,23 +63,27 @@ def apply_words(logits: Any, words: Any) -> None:
             f"the words have shape {given} for logits of shape {tuple(values.shape)}; expected a row for each"
         )
     if values.ndim == 1:
-        values = values[None, :]
-    if _is_on_cpu(values):
-        array = np.atleast_2d(_words_array(words))
-        _check_columns(values, array, True)
-        _run_on_cpu(values, lambda flat, stride, n, bits: apply_cpu.apply_words(flat, stride, n, array, bits))
+        values, words = values[None, :], words[None, :] if given else words
+    if not values.shape[0]:
         return
-    need_dense("the logits", values)
-    torch = need_torch()
-    if isinstance(words, torch.Tensor) and words.device == values.device and words.dtype == torch.int32:
-        tensor = words.contiguous()
-        tensor = tensor[None, :] if tensor.ndim == 1 else tensor
-        _check_columns(values, tensor, False)
+    is_on_cpu = _is_on_cpu(values)
+    if not is_on_cpu:
+        need_dense("the logits", values)
+    torch = None if isinstance(words, np.ndarray) else need_torch()
+    if torch and isinstance(words, torch.Tensor):
+        words = need_dense("the words", words)
+        if not is_on_cpu and words.device == values.device and words.dtype == torch.int32:
+            _check_columns(values, words, False)
+            _run(values, lambda rows: _backend(values).apply(rows, None, words.contiguous()))
+            return
+        words = words.cpu()
+    masks = _masks_array(words, "words")
+    _check_columns(values, masks, True)
+    if is_on_cpu:
+        _apply_on_cpu(values, np.arange(len(masks), dtype=np.int32), masks)
     else:
-        array = np.atleast_2d(_words_array(words))
-        _check_columns(values, array, True)
-        tensor = torch.from_numpy(array).to(values.device, non_blocking=True)
-    _run(values, lambda rows: _backend(values).apply_words(rows, tensor))
+        there = need_torch().from_numpy(masks).to(values.device, non_blocking=True)
+        _run(values, lambda rows: _backend(values).apply(rows, None, there))
 
 
 def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
@@ -102,53 +106,11 @@ def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
            [  0., -inf, -inf, -inf]], dtype=float32)
     """
     values = _checked(logits, (2,))
+    ids, masks = _numbered(values, row_ids, rows)
     if _is_on_cpu(values):
-        words = _rows_array(rows)
-        ids = _ids_array(row_ids, values.shape[0], len(words), "row_ids", "rows")
-        _run_on_cpu(values, lambda flat, stride, n, bits: apply_cpu.apply_rows(flat, stride, n, ids, words, bits))
-        return
-    ids, words = _row_ids(row_ids, values), _rows(rows, values)
-    _run(values, lambda view: _backend(values).apply_rows(view, ids, words))
-
-
-def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
-    """Write -inf over logits[r] but for the columns in list row_ids[r], in place.
-
-    Like `apply_rows`, for masks that allow few tokens.
-
-    logits : (B, N), as above.
-    row_ids : (B,) int32 or int64; -1 leaves the logits of that row as they are.
-    starts : (K + 1,) int32 or int64; list k is ids[starts[k] : starts[k + 1]].
-    ids : (n,) int32 or int64; ids that are no columns are skipped. INVARIANT: each list ascends.
-
-    All must be where the logits are.
-
-    Raises: as `apply_rows`; MaskwrightError on the CPU if a list in use does not ascend, or the
-    starts do not fit the ids. Elsewhere neither is checked.
-
-    >>> logits = np.zeros((2, 4), np.float32)
-    >>> apply_ids(logits, np.array([1, 0]), np.array([0, 1, 3]), np.array([3, 0, 2]))
-    >>> logits
-    array([[  0., -inf,   0., -inf],
-           [-inf, -inf, -inf,   0.]], dtype=float32)
-    """
-    values = _checked(logits, (2,))
-    if _is_on_cpu(values):
-        begins, tokens = _int32_array(starts, "starts"), _int32_array(ids, "ids")
-        if not len(begins) or begins[0] < 0 or begins[-1] > len(tokens) or (np.diff(begins) < 0).any():
-            raise MaskwrightError(
-                f"the starts are not ascending offsets into {len(tokens)} ids; expected where each list begins, and where the last one ends"
-            )
-        numbers = _ids_array(row_ids, values.shape[0], len(begins) - 1, "row_ids", "lists")
-        wrong = _run_on_cpu(
-            values, lambda flat, stride, n, bits: apply_cpu.apply_ids(flat, stride, n, numbers, begins, tokens, bits)
-        )
-        if wrong is not None and wrong >= 0:
-            raise MaskwrightError(f"the ids of list {wrong} do not ascend; sort them, and give each once")
-        return
-    numbers = _row_ids(row_ids, values)
-    begins, tokens = _integers(starts, values, "starts"), _integers(ids, values, "ids")
-    _run(values, lambda view: _backend(values).apply_ids(view, numbers, begins, tokens))
+        _apply_on_cpu(values, ids, masks)
+    else:
+        _run(values, lambda view: _backend(values).apply(view, ids, masks))
 
 
 def mend_rows(logits: Any, row_ids: Any, rows: Any) -> Any:
@@ -168,19 +130,19 @@ def mend_rows(logits: Any, row_ids: Any, rows: Any) -> Any:
     """
     torch = need_torch()
     values = _checked(logits, (2,))
+    ids, masks = _numbered(values, row_ids, rows)
     is_dead = torch.zeros(values.shape[0], dtype=torch.uint8, device=values.device)
     if _is_on_cpu(values):
-        words = _rows_array(rows)
-        ids = _ids_array(row_ids, values.shape[0], len(words), "row_ids", "rows")
-        exponent = _EXPONENT[_kind(values)]
-        _run_on_cpu(
-            values,
-            lambda flat, stride, n, bits: apply_cpu.mend_rows(flat, stride, n, ids, words, is_dead.numpy(), exponent),
-        )
-        return is_dead
-    ids, words = _row_ids(row_ids, values), _rows(rows, values)
-    _run(values, lambda view: _backend(values).mend_rows(view, ids, words, is_dead))
+        dead, ones = is_dead.numpy(), _integer_of(values, EXPONENT)
+        _run_on_cpu(values, lambda flat, stride, n: apply_cpu.mend_each(flat, stride, n, ids, masks, dead, ones))
+    else:
+        _run(values, lambda view: _backend(values).mend(view, ids, masks, is_dead))
     return is_dead
+
+
+def _apply_on_cpu(logits: Any, row_ids: Int32, rows: Int32) -> None:
+    bits = _integer_of(logits, MINUS_INFINITY)
+    _run_on_cpu(logits, lambda flat, stride, n: apply_cpu.apply(flat, stride, n, row_ids, rows, bits))
 
 
 def _backend(logits: Any) -> Any:
@@ -194,6 +156,9 @@ def _backend(logits: Any) -> Any:
     return apply_torch
 
 
+# -- logits
+
+
 def _checked(logits: Any, dimensions: tuple[int, ...]) -> Any:
     """The logits, without their gradient. Raises MaskwrightError for other types and shapes."""
     if not isinstance(logits, np.ndarray):
@@ -201,9 +166,10 @@ def _checked(logits: Any, dimensions: tuple[int, ...]) -> Any:
         if not isinstance(logits, torch.Tensor):
             raise MaskwrightError(f"the logits are {a_type(logits)}; {_EXPECTED}, torch or NumPy")
         logits = _detached(torch, logits, "logits")
-    if _kind(logits) not in MINUS_INFINITY or logits.ndim not in dimensions:
+    kind = _kind_of(logits.dtype)
+    if kind not in SIZES or logits.ndim not in dimensions:
         raise MaskwrightError(
-            f"the logits have dtype {_kind(logits)} and shape {tuple(logits.shape)}; {_EXPECTED}{' or (N,)' if 1 in dimensions else ''}"
+            f"the logits have dtype {kind} and shape {tuple(logits.shape)}; {_EXPECTED}{' or (N,)' if 1 in dimensions else ''}"
         )
     return logits
 
@@ -241,75 +207,85 @@ def _detached(torch: Any, values: Any, what: str) -> Any:
     return values.detach()
 
 
-def _kind(values: Any) -> str:
-    """The name of a dtype, without `torch.`."""
-    return _kind_of(values.dtype)
-
-
 @cache
 def _kind_of(dtype: Any) -> str:
-    return str(dtype).removeprefix("torch.")  # PERF: NumPy takes 3 us for it
+    """The name of a dtype, without `torch.`. PERF: NumPy takes 3 us for it."""
+    return str(dtype).removeprefix("torch.")
 
 
 def _is_on_cpu(logits: Any) -> bool:
     return isinstance(logits, np.ndarray) or logits.device.type == "cpu"
 
 
+def _integer_of(logits: Any, bits: dict[str, int]) -> Any:
+    """Some bits as an integer of the logits' size, as compiled code gets it."""
+    kind = _kind_of(logits.dtype)
+    return _INTEGERS[kind].type(bits[kind])
+
+
 _INTEGERS = {name: np.dtype(f"i{size}") for name, size in SIZES.items()}
-_MINUS_INFINITY = {name: dtype.type(MINUS_INFINITY[name]) for name, dtype in _INTEGERS.items()}
-_EXPONENT = {name: dtype.type(EXPONENT[name]) for name, dtype in _INTEGERS.items()}
-"""The numbers that compiled code gets: integers of the logits' size."""
 
 
-def _run(logits: Any, apply: Callable[[Any], Any]) -> Any:
+def _need_own_rows(logits: Any, distance: int) -> None:
+    if len(logits) > 1 and not distance:
+        raise MaskwrightError(
+            "the rows of the logits share their memory (an expanded tensor); give them memory of their own"
+        )
+
+
+def _run(logits: Any, apply: Callable[[Any], Any]) -> None:
     """Call a function on logits with contiguous rows: these, or a copy that is written back."""
     if logits.is_meta:
         need_dense("the logits", logits)
     rows, columns = logits.shape
     if not rows or not columns:
-        return None
-    if rows > 1 and logits.stride(0) == 0:
-        raise MaskwrightError(
-            "the rows of the logits share their memory (an expanded tensor); give them memory of their own"
-        )
+        return
+    _need_own_rows(logits, logits.stride(0))
     if (columns == 1 or logits.stride(1) == 1) and (rows == 1 or logits.stride(0) >= columns):
-        return apply(logits)
+        apply(logits)
+        return
     whole = logits.contiguous()
-    found = apply(whole)
+    apply(whole)
     logits.copy_(whole)
-    return found
 
 
-def _run_on_cpu(logits: Any, apply: Callable[[npt.NDArray[Any], int, int, Any], Any]) -> Any:
-    """Call a function on the memory of logits.
+def _run_on_cpu(logits: Any, apply: Callable[[npt.NDArray[Any], int, int], Any]) -> None:
+    """Call a function on the memory of logits, or of a copy that is written back.
 
-    It gets the logits as flat integers, the distance between rows, the number of columns, and -inf
-    as such an integer.
+    It gets the logits as flat integers, from the first to the last, the distance between rows, and
+    the number of columns.
     """
-    minus_infinity = _MINUS_INFINITY[_kind(logits)]
-    if not isinstance(logits, np.ndarray):
-        return _run(logits, lambda view: apply(*_flat(bits_of(view).numpy()), minus_infinity))
-    rows, columns = logits.shape
-    if not logits.flags.writeable:
+    given = isinstance(logits, np.ndarray)
+    values: npt.NDArray[Any] = logits.view(_INTEGERS[_kind_of(logits.dtype)]) if given else bits_of(logits).numpy()
+    if not values.flags.writeable:
         raise MaskwrightError("the logits are read-only; give an array of your own")
-    if not rows or not columns:
-        return None
-    down, across = logits.strides
-    if (columns > 1 and across != logits.itemsize) or (
-        rows > 1 and (down < columns * logits.itemsize or down % logits.itemsize)
-    ):
-        raise MaskwrightError("the logits are not contiguous; give an array whose rows are")
-    return apply(*_flat(logits.view(_INTEGERS[_kind(logits)])), minus_infinity)
-
-
-def _flat(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int, int]:
-    """The memory from the first logit to the last, the distance between rows, and the columns."""
+    if not values.size:
+        return
     rows, columns = values.shape
-    stride = values.strides[0] // values.itemsize if rows > 1 else columns
     if values.flags.c_contiguous:
-        return values.reshape(-1), columns, columns
-    span = ((rows - 1) * stride + columns,)
-    return np.lib.stride_tricks.as_strided(values, span, (values.itemsize,)), stride, columns
+        apply(values.reshape(-1), columns, columns)
+        return
+    (down, across), size = values.strides, values.itemsize
+    _need_own_rows(values, down)
+    if (columns == 1 or across == size) and (rows == 1 or (down >= columns * size and not down % size)):
+        stride = down // size if rows > 1 else columns
+        span = ((rows - 1) * stride + columns,)
+        apply(np.lib.stride_tricks.as_strided(values, span, (size,)), stride, columns)
+        return
+    whole = np.ascontiguousarray(values)
+    apply(whole.reshape(-1), columns, columns)
+    values[...] = whole
+
+
+# -- masks and their numbers
+
+
+def _numbered(logits: Any, row_ids: Any, rows: Any) -> tuple[Any, Any]:
+    """Masks, and the number of each row's, checked: where the logits are, as backends take them."""
+    if not _is_on_cpu(logits):
+        return _row_ids(row_ids, logits), _rows(rows, logits)
+    masks = _masks_array(rows, "rows")
+    return _ids_array(row_ids, logits.shape[0], len(masks)), masks
 
 
 def _array(values: Any, what: str, expected: str) -> npt.NDArray[Any]:
@@ -325,48 +301,35 @@ def _array(values: Any, what: str, expected: str) -> npt.NDArray[Any]:
     return values  # type: ignore[no-any-return]
 
 
-def _words_array(words: Any) -> Int32:
-    on_device = not isinstance(words, np.ndarray) and hasattr(words, "cpu")
-    array = _array(need_dense("the words", words).cpu() if on_device else words, "words", "int32 or uint32")
-    if array.dtype not in (np.dtype(np.int32), np.dtype(np.uint32)):
-        raise MaskwrightError(f"the words have dtype {array.dtype}; expected int32 or uint32")
-    return np.ascontiguousarray(array).view(np.int32)
-
-
-def _rows_array(rows: Any) -> Int32:
-    array = _array(rows, "rows", "int32 or uint32")
+def _masks_array(masks: Any, what: str) -> Int32:
+    array = _array(masks, what, "int32 or uint32")
     # PERF: the checks below cost as much as a small batch's masks, so the usual case skips them
     if array.dtype == np.int32 and array.ndim == 2 and array.size and array.flags.c_contiguous:
         return array
     if array.dtype not in (np.dtype(np.int32), np.dtype(np.uint32)) or array.ndim != 2 or not array.size:
         raise MaskwrightError(
-            f"the rows have dtype {array.dtype} and shape {array.shape}; expected int32 or uint32, of shape (R, W)"
+            f"the {what} have dtype {array.dtype} and shape {array.shape}; expected int32 or uint32, of shape (R, W)"
         )
     return np.ascontiguousarray(array).view(np.int32)
 
 
-def _int32_array(values: Any, what: str) -> Int32:
-    array = _array(values, what, "int32 or int64")
-    if array.dtype == np.int32 and array.ndim == 1 and array.flags.c_contiguous:
-        return array
-    if array.dtype.kind not in "iu" or array.ndim != 1:
+def _ids_array(row_ids: Any, n: int, n_rows: int) -> Int32:
+    array = _array(row_ids, "row_ids", "int32 or int64")
+    if array.dtype != np.int32 or array.ndim != 1 or not array.flags.c_contiguous:
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise MaskwrightError(
+                f"the row_ids have dtype {array.dtype} and shape {array.shape}; expected integers in one dimension"
+            )
+        if array.dtype != np.int32 and array.size and not -(1 << 31) <= int(array.min()) <= int(array.max()) < 1 << 31:
+            raise MaskwrightError(f"the row_ids go from {array.min()} to {array.max()}; expected integers of 32 bits")
+        array = np.ascontiguousarray(array, np.int32)
+    if len(array) != n:
+        raise MaskwrightError(f"{len(array)} row_ids are given for {n} rows of logits; expected one for each")
+    if apply_cpu.is_outside(array, n_rows):
         raise MaskwrightError(
-            f"the {what} have dtype {array.dtype} and shape {array.shape}; expected integers in one dimension"
+            f"the row_ids go from {array.min()} to {array.max()}, but there are {n_rows} rows; expected 0 to {n_rows - 1}, -1 for idle"
         )
-    if array.dtype != np.int32 and array.size and not -(1 << 31) <= int(array.min()) <= int(array.max()) < 1 << 31:
-        raise MaskwrightError(f"the {what} go from {array.min()} to {array.max()}; expected integers of 32 bits")
-    return np.ascontiguousarray(array, np.int32)
-
-
-def _ids_array(row_ids: Any, n: int, limit: int, what: str, members: str) -> Int32:
-    ids = _int32_array(row_ids, what)
-    if len(ids) != n:
-        raise MaskwrightError(f"{len(ids)} {what} are given for {n} rows of logits; expected one for each")
-    if apply_cpu.is_outside(ids, limit):
-        raise MaskwrightError(
-            f"the {what} go from {ids.min()} to {ids.max()}, but there are {limit} {members}; expected 0 to {limit - 1}, -1 for idle"
-        )
-    return ids
+    return array
 
 
 def _same_device(values: Any, logits: Any, what: str) -> Any:
@@ -381,22 +344,16 @@ def _same_device(values: Any, logits: Any, what: str) -> Any:
     return _detached(torch, values, what)
 
 
-def _integers(values: Any, logits: Any, what: str) -> Any:
-    """A contiguous tensor (n,) int32 or int64 on the device of the logits."""
-    torch = need_torch()
-    values = _same_device(values, logits, what)
-    if values.dtype not in (torch.int32, torch.int64) or values.ndim != 1:
-        raise MaskwrightError(
-            f"the {what} have dtype {_kind(values)} and shape {tuple(values.shape)}; expected int32 or int64 in one dimension"
-        )
-    return values.contiguous()
-
-
 def _row_ids(row_ids: Any, logits: Any) -> Any:
-    ids = _integers(row_ids, logits, "row_ids")
+    torch = need_torch()
+    ids = _same_device(row_ids, logits, "row_ids")
+    if ids.dtype not in (torch.int32, torch.int64) or ids.ndim != 1:
+        raise MaskwrightError(
+            f"the row_ids have dtype {_kind_of(ids.dtype)} and shape {tuple(ids.shape)}; expected int32 or int64 in one dimension"
+        )
     if len(ids) != len(logits):
         raise MaskwrightError(f"{len(ids)} row_ids are given for {len(logits)} rows of logits; expected one for each")
-    return ids
+    return ids.contiguous()
 
 
 def _rows(rows: Any, logits: Any) -> Any:
@@ -404,6 +361,6 @@ def _rows(rows: Any, logits: Any) -> Any:
     rows = _same_device(rows, logits, "rows")
     if rows.dtype != torch.int32 or rows.ndim != 2 or not rows.numel():
         raise MaskwrightError(
-            f"the rows have dtype {_kind(rows)} and shape {tuple(rows.shape)}; expected int32, of shape (R, W)"
+            f"the rows have dtype {_kind_of(rows.dtype)} and shape {tuple(rows.shape)}; expected int32, of shape (R, W)"
         )
     return rows if rows.stride(1) == 1 or rows.shape[1] == 1 else rows.contiguous()

@@ -21,15 +21,7 @@ from maskwright.analysis.arrays import Int32, Int32_2D, Int64, Int64_2D, Integer
 from maskwright.analysis.jit import kernel
 
 
-def apply_words(logits: Integers, stride: int, columns: int, words: Int32, minus_infinity: Any) -> None:
-    """Write -inf where the bit of words[r] is 0, or there is no bit.
-
-    words : (B, W) int32; the mask of each row.
-    """
-    apply_rows(logits, stride, columns, np.arange(len(words), dtype=np.int32), words, minus_infinity)
-
-
-def apply_rows(logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32, minus_infinity: Any) -> None:
+def apply(logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32, minus_infinity: Any) -> None:
     """Write -inf where the bit of rows[row_ids[r]] is 0, or there is no bit."""
     has_lanes = logits.itemsize == 2 and stride % 4 == columns % 4 == 0 and logits.ctypes.data % 8 == 0
     if has_lanes:
@@ -37,35 +29,6 @@ def apply_rows(logits: Integers, stride: int, columns: int, row_ids: Int32, rows
         mask_lanes(logits.view(np.int64), stride // 4, columns // 4, row_ids, rows, _lanes(), four)
     else:
         mask_each(logits, stride, columns, row_ids, rows, minus_infinity)
-
-
-def apply_ids(
-    logits: Integers, stride: int, columns: int, row_ids: Int32, starts: Int32, ids: Int32, minus_infinity: Any
-) -> int:
-    """Write -inf everywhere but at ids[starts[k] : starts[k + 1]], where k = row_ids[r].
-
-    Returns -1. If a list in use does not ascend, does nothing and returns the number of the list.
-
-    starts : (K + 1,) int32.
-    ids : (n,) int32; ids outside the columns are skipped.
-    """
-    wrong = int(not_ascending(row_ids, starts, ids))
-    if wrong < 0:
-        keep_ids(logits, stride, columns, row_ids, starts, ids, minus_infinity)
-    return wrong
-
-
-def mend_rows(
-    logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32, is_dead: Any, exponent: Any
-) -> None:
-    """Set the allowed logits of a row to 0, and is_dead[r] to 1, if none of them is finite.
-
-    Rows that allow nothing, and idle ones, are left as they are.
-
-    is_dead : (B,) uint8; written, 0 or 1 for each row.
-    exponent : the bits of the exponent, all of which are 1 in a number that is not finite.
-    """
-    mend_each(logits, stride, columns, row_ids, rows, is_dead, exponent)
 
 
 @cache
@@ -79,7 +42,7 @@ def _lanes() -> npt.NDArray[np.int64]:
 
 @kernel(entry=True)
 def mask_each(logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32_2D, minus_infinity: int) -> None:
-    """`apply_rows`, a word at a time.
+    """`apply`, a word at a time.
 
     PERF: the inner loop is a selection, which compiles to vector instructions. A conditional store
     took three times as long, and a table of bools with masked_fill_ fifteen times (32,000 float32
@@ -161,42 +124,18 @@ def is_outside(row_ids: Int32, limit: int) -> bool:
 
 
 @kernel(entry=True)
-def not_ascending(row_ids: Int32, starts: Int32, ids: Int32) -> int:
-    """The number of the first list in use that does not ascend; -1 if all do."""
-    for row in range(row_ids.shape[0]):
-        k = row_ids[row]
-        if k >= 0:
-            for i in range(starts[k] + 1, starts[k + 1]):
-                if ids[i] <= ids[i - 1]:
-                    return k
-    return -1
-
-
-@kernel(entry=True)
-def keep_ids(
-    logits: Integers, stride: int, columns: int, row_ids: Int32, starts: Int32, ids: Int32, minus_infinity: int
-) -> None:
-    """`apply_ids`: fills the gaps between ids, so that no logit need be saved."""
-    bits = logits.dtype.type(minus_infinity)
-    for row in range(row_ids.shape[0]):
-        k = row_ids[row]
-        if k < 0:
-            continue
-        here = logits[row * stride : row * stride + columns]
-        filled = 0
-        for i in range(starts[k], starts[k + 1]):
-            token = ids[i]
-            if 0 <= token < columns:
-                here[filled:token] = bits
-                filled = token + 1
-        here[filled:] = bits
-
-
-@kernel(entry=True)
 def mend_each(
     logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32_2D, is_dead: UInt8, exponent: int
 ) -> None:
-    """`mend_rows`. Cost: up to the first finite logit of each row."""
+    """Set the allowed logits of a row to 0, and is_dead[r] to 1, if none of them is finite.
+
+    Rows that allow nothing, and idle ones, are left as they are.
+
+    is_dead : (B,) uint8; written, 0 or 1 for each row.
+    exponent : the bits of the exponent, all of which are 1 in a number that is not finite.
+
+    Cost: up to the first finite logit of each row.
+    """
     ones = logits.dtype.type(exponent)
     for row in range(row_ids.shape[0]):
         is_dead[row] = 0

@@ -37,53 +37,20 @@ def rows_of(row_ids: Any, rows: Any) -> Any:
     return words.masked_fill(~known[:, None], 0)
 
 
-def apply_words(logits: Any, words: Any) -> None:
-    """Write -inf where the bit of words[r] is 0, or there is no bit.
-
-    logits : (B, N).
-    words : (B, W) int32.
-    """
-    logits.masked_fill_(~allowed_by(words, logits.shape[1]), -float("inf"))
-
-
-def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
+def apply(logits: Any, row_ids: Any, rows: Any) -> None:
     """Write -inf where the bit of rows[row_ids[r]] is 0, or there is no bit; -1 leaves a row alone.
 
     logits : (B, N).
-    row_ids : (B,) int32 or int64; other ids that are no rows allow nothing.
+    row_ids : (B,) int32 or int64; other ids that are no rows allow nothing. None: 0, 1, ...
     rows : (R, W) int32.
     """
+    if row_ids is None:
+        row_ids = need_torch().arange(len(rows), device=rows.device)
     allowed = allowed_by(rows_of(row_ids, rows), logits.shape[1]) | (row_ids == -1)[:, None]
     logits.masked_fill_(~allowed, -float("inf"))
 
 
-def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
-    """Write -inf everywhere but at ids[starts[k] : starts[k + 1]], where k = row_ids[r].
-
-    Waits for the device, since only the device knows how many ids there are in all.
-
-    logits : (B, N).
-    row_ids : (B,) int32 or int64; -1 leaves a row alone. Other numbers that are no lists allow
-        nothing.
-    starts : (K + 1,) int32 or int64.
-    ids : (n,) int32 or int64; ids outside the columns are skipped.
-    """
-    torch = need_torch()
-    known = (row_ids >= 0) & (row_ids < len(starts) - 1)
-    k = torch.where(known, row_ids, 0).long()
-    begin = starts[k].long()
-    counts = torch.where(known, starts[k + 1].long() - begin, 0)
-    row = torch.repeat_interleave(torch.arange(len(row_ids), device=logits.device), counts)
-    nth = torch.arange(len(row), device=logits.device) - (counts.cumsum(0) - counts)[row]
-    token = ids[begin[row] + nth].long()
-    inside = (token >= 0) & (token < logits.shape[1])
-    row, token = row[inside], token[inside]
-    kept = logits[row, token]
-    logits.masked_fill_((row_ids != -1)[:, None], -float("inf"))
-    logits[row, token] = kept
-
-
-def mend_rows(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
+def mend(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
     """Set the allowed logits of a row to 0, and is_dead[r] to 1, if none of them is finite.
 
     Rows that allow nothing, and idle ones, are left as they are.

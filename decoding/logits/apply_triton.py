@@ -18,7 +18,6 @@ The kernels have these arguments too:
 logits : integers of the logits' size.
 columns, stride : logits of a row, and the distance between rows, in elements.
 n_words, n_rows, rows_stride : words of a mask, the number of masks, and the distance between them.
-n_lists : the number of lists of ids.
 n_blocks : blocks of a row.
 LANE, BLOCK, IS_EAGER : see `Plan`.
 HAS_TAIL : whether `columns` is no multiple of LANE.
@@ -88,7 +87,7 @@ def mask_rows(  # type: ignore[no-untyped-def]
     LANE: tl.constexpr, BLOCK: tl.constexpr, HAS_IDS: tl.constexpr, IS_EAGER: tl.constexpr, HAS_TAIL: tl.constexpr,
     MINUS_INFINITY: tl.constexpr,
 ):  # fmt: skip
-    """Mask a block of columns of one row; a program of `apply_words` and `apply_rows`.
+    """Mask a block of columns of one row; a program of `apply`.
 
     HAS_IDS : whether row r gets mask row_ids[r], rather than mask r.
     """
@@ -134,57 +133,11 @@ def mask_rows(  # type: ignore[no-untyped-def]
             )
 
 
-@triton.jit(do_not_specialize=["n_lists", "n_blocks"])  # type: ignore[untyped-decorator,unused-ignore]
-def keep_ids(  # type: ignore[no-untyped-def]
-    logits, row_ids, starts, ids, columns, n_lists, n_blocks, stride,
-    LANE: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, HAS_TAIL: tl.constexpr, MINUS_INFINITY: tl.constexpr,
-):  # fmt: skip
-    """Write -inf over a block of columns of one row, but for the listed ids.
-
-    The logits to be kept are loaded first. Then -inf is stored everywhere, and they are put back.
-
-    TILE : how many ids are read at once when those before the block are counted.
-
-    BOUND: ids ascend, so those of a block's columns lie together, and there are at most BLOCK.
-    """
-    program = tl.program_id(0)
-    row = program // n_blocks
-    first = (program - row * n_blocks) * BLOCK
-    here = logits + row.to(tl.int64) * stride
-    number = tl.load(row_ids + row).to(tl.int64)
-    if number == -1:
-        return
-    is_known = (number >= 0) & (number < n_lists)
-    begin = tl.load(starts + number, mask=is_known, other=0)
-    n = tl.load(starts + number + 1, mask=is_known, other=0) - begin
-    ids += begin
-    skipped = 0
-    tile = tl.arange(0, TILE)
-    for done in range(0, n, TILE):
-        token = tl.load(ids + done + tile, mask=done + tile < n, other=2147483647)
-        skipped += tl.sum((token < first).to(tl.int32))
-    nth = skipped + tl.arange(0, BLOCK)
-    token = tl.load(ids + nth, mask=nth < n, other=-1)
-    is_kept = (token >= first) & (token < first + BLOCK) & (token < columns)
-    kept = tl.load(here + token, mask=is_kept, other=0)
-    tl.debug_barrier()  # every thread has loaded before any thread stores
-    at = first + LANE * tl.arange(0, BLOCK // LANE)[:, None] + tl.arange(0, LANE)[None, :]
-    is_whole = first + LANE * tl.arange(0, BLOCK // LANE) + LANE <= columns
-    minus_infinity = tl.full([BLOCK // LANE, LANE], MINUS_INFINITY, logits.dtype.element_ty)
-    tl.store(here + at, minus_infinity, mask=is_whole[:, None])
-    if HAS_TAIL:  # noqa: SIM102
-        if first + BLOCK >= columns:
-            last = columns - columns % LANE + tl.arange(0, LANE)
-            tl.store(here + last, tl.full([LANE], MINUS_INFINITY, logits.dtype.element_ty), mask=last < columns)
-    tl.debug_barrier()  # every -inf is stored before any logit is put back
-    tl.store(here + token, kept, mask=is_kept)
-
-
 @triton.jit(do_not_specialize=["n_words", "n_rows"])  # type: ignore[untyped-decorator,unused-ignore]
 def mend_row(  # type: ignore[no-untyped-def]
     logits, row_ids, rows, is_dead, columns, n_words, n_rows, stride, rows_stride, BLOCK: tl.constexpr, EXPONENT: tl.constexpr
 ):  # fmt: skip
-    """`mend_rows` for one row.
+    """`mend` for one row.
 
     It reads up to the first finite logit that is allowed. If there is none, it reads the masks
     again and writes 0 where they allow something.
@@ -219,27 +172,13 @@ def mend_row(  # type: ignore[no-untyped-def]
             tl.store(here + at, tl.zeros([BLOCK], logits.dtype.element_ty), mask=is_allowed & (at < end))
 
 
-def apply_words(logits: Any, words: Any) -> None:
-    """Write -inf where the bit of words[r] is 0, or there is no bit.
-
-    logits : (B, N), with stride(1) = 1.
-    words : (B, W) int32.
-    """
-    _apply(logits, words, None)
-
-
-def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
+def apply(logits: Any, row_ids: Any, rows: Any) -> None:
     """Write -inf where the bit of rows[row_ids[r]] is 0, or there is no bit; -1 leaves a row alone.
 
     logits : (B, N), with stride(1) = 1.
-    row_ids : (B,) int32 or int64; other ids that are no rows allow nothing.
+    row_ids : (B,) int32 or int64; other ids that are no rows allow nothing. None: 0, 1, ...
     rows : (R, W) int32, with stride(1) = 1.
     """
-    _apply(logits, rows, row_ids)
-
-
-def _apply(logits: Any, rows: Any, row_ids: Any) -> None:
-    """`apply_rows`, or `apply_words` if row_ids is None."""
     plan = plan_for(logits)
     columns = logits.shape[1]
     n_blocks = triton.cdiv(columns, plan.block)
@@ -252,29 +191,7 @@ def _apply(logits: Any, rows: Any, row_ids: Any) -> None:
         )  # fmt: skip
 
 
-def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
-    """Write -inf everywhere but at ids[starts[k] : starts[k + 1]], where k = row_ids[r].
-
-    It is not checked that lists ascend.
-
-    logits : (B, N), with stride(1) = 1.
-    row_ids : (B,) int32 or int64; -1 leaves a row alone. Other numbers that are no lists allow
-        nothing.
-    starts : (K + 1,) int32 or int64.
-    ids : (n,) int32 or int64; ids outside the columns are skipped.
-    """
-    plan = plan_for(logits)
-    columns = logits.shape[1]
-    n_blocks = triton.cdiv(columns, plan.block)
-    with _device_of(logits):
-        keep_ids[(len(logits) * n_blocks,)](
-            bits_of(logits), row_ids, starts, ids, columns, len(starts) - 1, n_blocks, logits.stride(0),
-            LANE=plan.lane, BLOCK=plan.block, TILE=min(plan.block, 1024), HAS_TAIL=columns % plan.lane != 0,
-            MINUS_INFINITY=MINUS_INFINITY[_name(logits)], num_warps=N_WARPS,
-        )  # fmt: skip
-
-
-def mend_rows(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
+def mend(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
     """Set the allowed logits of a row to 0, and is_dead[r] to 1, if none of them is finite.
 
     Rows that allow nothing, and idle ones, are left as they are.

@@ -3,7 +3,7 @@
 A number has four bytes a sequence. A text's mask is the union of a few masks of the store, and the
 same few thousand unions come again and again. So the matcher's compiled code looks up which union
 it is. A new union is composed on the host, replaces the least recently used row, and is copied to
-the device.
+the device. Masks without numbers, as those of schemas, are looked up by their words.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,10 @@ from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.table import schema
-from maskwright.maskstore.table.compiled import EngineTable
+
+if TYPE_CHECKING:
+    from maskwright.decoding.engines import AnyTable
+    from maskwright.maskstore.table.compiled import EngineTable
 
 DEFAULT_CAPACITY = 4096
 """Rows. They take 16 MB at V = 32,000 and 67 MB at 131,072, on the device and on the host."""
@@ -39,7 +41,7 @@ DEFAULT_CAPACITY = 4096
 class ResidentRows(Shared):
     """The rows of one store, or of several stores for one tokenizer, on a device.
 
-    store : a store, or a list of stores.
+    store : a store of any kind, or a list of stores.
     device : where the logits are.
     capacity : the number of rows that are kept. The rows of two successive calls must fit.
 
@@ -62,20 +64,22 @@ class ResidentRows(Shared):
     such device; VocabularyError for stores of different vocabularies; MissingExtraError if torch is
     not installed.
     Cost of `ids`: that of `fill` without writing the mask, and a look-up. For a new row: that of
-    `fill`, and a copy of 4 n_words bytes.
+    `fill`, and a copy of 4 n_words bytes. Of texts of other kinds than grammars, and of those that
+    hold names: that of `fill`, and a look-up of the words.
     """
 
     _what = "these rows"
     _remedy = "ResidentRows(store)"
 
     def __init__(
-        self, store: EngineTable | Sequence[EngineTable], device: Any = "cuda", capacity: int = DEFAULT_CAPACITY
+        self, store: AnyTable | Sequence[AnyTable], device: Any = "cuda", capacity: int = DEFAULT_CAPACITY
     ) -> None:
         torch = need_torch()
-        given = tuple(store) if isinstance(store, Sequence) else (store,)
-        check_stores(given)
+        given: tuple[Any, ...] = tuple(store) if isinstance(store, Sequence) else (store,)
+        check_tables(given)
         for each in given:
-            each.close()  # rows are found by the masks' numbers, which must not change
+            if has_numbers(each):
+                each.close()  # rows are found by the masks' numbers, which must not change
         capacity = as_integer("capacity", capacity)
         if not 3 <= capacity <= 1 << 24:
             raise MaskwrightError(
@@ -88,7 +92,6 @@ class ResidentRows(Shared):
         vocabulary = self.stores[0].vocabulary
         self.n_columns = 1 + max([*vocabulary.eos, *(i for i, text in enumerate(vocabulary.tokens) if text)], default=0)
         self._numbers = {id(store): number for number, store in enumerate(self.stores)}
-        self._ends = [masks_that_end(store) for store in self.stores]
         self._book = book_kernels.new_book(capacity)
         # a LAST_USED of 0, that is never, must be older than the call before
         self._book[book_kernels.CLOCK] = 2
@@ -144,12 +147,21 @@ class ResidentRows(Shared):
         try:
             if isinstance(texts, Batch):
                 chosen = np.full(n, constants.OK, np.int32) if slots is None else _chosen(texts, slots)
-                self._find(texts, [each.text for each in texts._texts], numbers, chosen)
+                with Alone(texts):
+                    if texts.many is not None and not texts.holds_names:
+                        states: Any = [each.text for each in texts._texts]
+                        self._find(texts.store, states, numbers, chosen)
+                    else:
+                        wanted = [
+                            one if code == constants.OK else None
+                            for one, code in zip(texts._texts, chosen, strict=True)
+                        ]
+                        self._find_each(wanted, numbers)
+            elif slots is not None:
+                raise MaskwrightError(
+                    "slots are for a batch; in a list of matchers, give None for those to leave alone"
+                )
             else:
-                if slots is not None:
-                    raise MaskwrightError(
-                        "slots are for a batch; in a list of matchers, give None for those to leave alone"
-                    )
                 self._find_each(texts, numbers)
             return self._sent(staged[:n], out)
         finally:
@@ -196,38 +208,21 @@ class ResidentRows(Shared):
 
     def _find(
         self,
-        owner: Batch | Matcher,
-        states: Sequence[Any],
+        store: EngineTable,
+        states: Sequence[SlotText],
         numbers: npt.NDArray[np.int32],
         results: npt.NDArray[np.int32],
     ) -> None:
-        """Find the rows of texts of one store.
+        """Find the rows of texts of one grammar, all of which are in one memory.
 
-        owner, states : a batch or a matcher, and its texts.
         results : (n,) int32; IDLE for texts to leave alone, else OK.
         """
-        store = self._numbers.get(id(owner.store), -1)
-        if store < 0:
-            raise MaskwrightError(
-                f"the texts belong to {owner.store!r}, which is not one of the stores of these rows; name it when you make ResidentRows"
-            )
-        if owner.holds_names:
-            raise MaskwrightError(
-                "a terminal of a text is held to names (`restrict`), of which rows know nothing; fill a bitmask instead"
-            )
-        with Alone(owner):
-            self._find_alone(states, store, numbers, results)
-
-    def _find_alone(
-        self, states: Sequence[SlotText], store: int, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]
-    ) -> None:
-        texts = states[0].texts
+        number, texts = self._number_of(store), states[0].texts
         texts.renew()
         tries = 0
         while not book_kernels.find_rows(
-            texts._table, texts._memory, texts._regions, self._ends[store], store, self._book, self._rows, self._scratch,
-            numbers, results,
-        ):  # fmt: skip
+            texts._table, texts._memory, texts._regions, number, self._book, self._rows, self._scratch, numbers, results
+        ):
             lacking = np.flatnonzero(results == constants.NO_ROOM).tolist()
             if not lacking:
                 break
@@ -238,18 +233,29 @@ class ResidentRows(Shared):
         else:
             return
         for slot in np.flatnonzero((results != constants.OK) & (results != constants.IDLE)).tolist():
-            if results[slot] == book_kernels.NO_ROW:
-                raise LimitError(
-                    f"all {self.capacity} rows are in use by this step and the one before; make ResidentRows with a capacity of more than "
-                    "twice the sequences"
-                )
-            state = states[slot]
+            state, code = states[slot], int(results[slot])
+            self._need_row(code)
             try:
-                state.refuse_fill(state.finish_fill(int(results[slot]), self._scratch))
+                state.refuse_fill(state.finish_fill(code, self._scratch))
             except (DeadEndError, LimitError) as error:
                 if len(states) == 1:
                     raise
                 raise type(error)(f"slot {slot}: {error}") from error
+
+    def _number_of(self, store: AnyTable) -> int:
+        number = self._numbers.get(id(store), -1)
+        if number < 0:
+            raise MaskwrightError(
+                f"the texts belong to {store!r}, which is not one of the stores of these rows; name it when you make ResidentRows"
+            )
+        return number
+
+    def _need_row(self, code: int) -> None:
+        if code == book_kernels.NO_ROW:
+            raise LimitError(
+                f"all {self.capacity} rows are in use by this step and the one before; make ResidentRows with a capacity of more than "
+                "twice the sequences"
+            )
 
     def _find_each(self, matchers: Sequence[Matcher | None], numbers: npt.NDArray[np.int32]) -> None:
         """Find the rows of matchers; errors name their slots."""
@@ -259,9 +265,19 @@ class ResidentRows(Shared):
                 numbers[slot] = -1
                 continue
             need_type(f"slot {slot}", matcher, Matcher, "a matcher, or None for an idle slot")
+            self._number_of(matcher.store)
             result[0] = constants.OK
+            text: Any = matcher.text
             try:
-                self._find(matcher, [matcher.text], numbers[slot : slot + 1], result)
+                if has_numbers(matcher.store) and not matcher.holds_names and text.texts.size == 1:
+                    with Alone(matcher):
+                        self._find(matcher.store, [text], numbers[slot : slot + 1], result)
+                elif matcher.is_finished():
+                    numbers[slot] = NOTHING
+                else:
+                    matcher.fill(self._scratch)
+                    numbers[slot] = book_kernels.find_words(self._book, self._rows, self._scratch)
+                    self._need_row(int(numbers[slot]))
             except (DeadEndError, LimitError) as error:
                 raise type(error)(f"row {slot}: {error}") from None
 
@@ -305,42 +321,9 @@ class ResidentRows(Shared):
             raise MaskwrightError(f"out is {what}; expected an int32 tensor of shape ({n},) or longer on {self.device}")
 
 
-def check_stores(stores: Sequence[Any]) -> None:
-    """Check that these stores have matchers and are for one tokenizer.
-
-    Raises: MaskwrightError if there is no store, or one has no matcher; VocabularyError if their
-    vocabularies differ.
-    """
-    check_tables(stores)
-    for store in stores:
-        if not getattr(store, "has_rows", False):
-            raise MaskwrightError(
-                f"{store!r} has no masks that stay on a device, since its masks are made when they are asked for; fill bitmasks with "
-                "store.batch(n), or use MaskwrightLogitsProcessor"
-            )
-
-
-def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
-    """For each mask of a store whether end of text is in it and needs a check.
-
-    Returns (n_masks,) uint8, or (0,) if no check is needed because masks say where a text may end.
-    Under a layout they say only that the text or a block may end (`fill`).
-    """
-    table = store.table
-    if table[schema.EOS_IN_MASKS] or not table[schema.N_EOS]:
-        return np.zeros(0, np.uint8)
-    eos = int(table[table[schema.EOS]])
-    n_words = int(table[schema.N_WORDS])
-    masks = table[table[schema.MASKS] :][: 3 * int(table[schema.N_MASKS])].reshape(-1, 3)
-    rows = table[table[schema.ROWS] : table[schema.MASK_IDS]].reshape(-1, n_words)
-    found = np.zeros(len(masks), np.uint8)
-    has_row = np.flatnonzero(masks[:, 0] >= 0)
-    found[has_row] = (rows[masks[has_row, 0], eos >> 5] >> (eos & 31)) & 1
-    begins, ends = masks[:, 1], masks[:, 1] + masks[:, 2]
-    ids = table[table[schema.MASK_IDS] :][: int(ends.max(initial=0))]
-    for index in np.flatnonzero(ids == eos).tolist():
-        found[(begins <= index) & (index < ends)] = 1
-    return found
+def has_numbers(store: AnyTable) -> bool:
+    """Whether the masks of a store have numbers, by which rows are found."""
+    return bool(getattr(store, "has_rows", False))
 
 
 def _chosen(batch: Batch, slots: Sequence[int]) -> npt.NDArray[np.int32]:

@@ -27,8 +27,7 @@ import itertools
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,36 +57,15 @@ These are two loads of 16 bytes a thread for 16-bit weights.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class IdLists:
-    """The tokens that each row may go on with: ids[begin[r] : begin[r] + count[r]] for row r.
+class IdLists(NamedTuple):
+    """The tokens that each row may go on with, one row's behind the other's.
 
     ids : (n,) int32; those of a row ascend.
-    begin, count : (B,) int32.
-    width : at least every count; known to the host, since a launch has this width. With a fixed
-        width launches have one shape, as a CUDA graph needs.
-
-    The arrays are all NumPy arrays, or all torch tensors on one device. A table of the sparse rows
-    of a store may stay there, with `begin` and `count` looked up by row number.
+    count : (B,) int32; the ids of each row.
     """
 
-    ids: Any
-    begin: Any
-    count: Any
-    width: int
-
-    def to(self, device: Any) -> IdLists:
-        """The lists on a device, in one copy for which the host does not wait.
-
-        The lists must be NumPy arrays.
-        """
-        torch = need_torch()
-        rows = len(self.begin)
-        packed = torch.from_numpy(np.concatenate((self.begin, self.count, self.ids)))
-        if torch.device(device).type == "cuda":
-            packed = packed.pin_memory()  # the allocator keeps it until the copy is done
-        packed = packed.to(device, non_blocking=True)
-        return IdLists(packed[2 * rows :], packed[:rows], packed[rows : 2 * rows], self.width)
+    ids: npt.NDArray[np.int32]
+    count: npt.NDArray[np.int32]
 
 
 def id_lists(words: npt.NDArray[np.int32], n_columns: int, limit: int) -> IdLists | None:
@@ -103,9 +81,7 @@ def id_lists(words: npt.NDArray[np.int32], n_columns: int, limit: int) -> IdList
     """
     ids, count = np.empty(limit, np.int32), np.zeros(len(words), np.int32)
     n = write_ids(words, n_columns, ids, count)
-    if n < 0:
-        return None
-    return IdLists(ids[:n], (np.cumsum(count) - count).astype(np.int32), count, int(count.max(initial=0)))
+    return None if n < 0 else IdLists(ids[:n], count)
 
 
 @kernel(entry=True)
@@ -134,79 +110,58 @@ def write_ids(words: Int32_2D, n_columns: int, ids: Int32, count: Int32) -> int:
     return n
 
 
-def selective_logits(hidden: Any, weight: Any, lists: IdLists, bias: Any = None, out: Any = None) -> Any:
+def selective_logits(hidden: Any, weight: Any, lists: IdLists, bias: Any = None) -> Any:
     """The logits of the listed tokens, -inf for the others: (B, V).
 
     hidden : (B, H) float32, bfloat16, float16 or float64.
     weight : (V, H), as of a torch.nn.Linear.
-    lists : for B rows, on the host or on the device of the others.
+    lists : for B rows.
     bias : (V,), as of a torch.nn.Linear; None for none.
-    out : (B, V) to write to; None: a new tensor.
 
     All tensors are on one device and have the dtype of `hidden`.
 
     Scaling and soft caps come afterwards, as after the full product. A soft cap makes -inf finite:
     mask again then, as the logits processor does. On CUDA one Triton kernel reads each listed
     weight. Elsewhere, and without Triton or for float64, rows with equal lists are multiplied
-    together. The host waits for the device only if the lists are there and Triton is not used.
+    together. The host does not wait for the device.
 
-    Raises: MaskwrightError for shapes or dtypes that do not fit, and for ids out of range. In lists
-    on the device, the Triton kernel skips such ids.
+    Raises: MaskwrightError for shapes or dtypes that do not fit, and for ids out of range.
     Cost: O(ids x H) and one write of the logits.
     """
     torch = need_torch()
-    _check(hidden, weight, lists, bias, out)
-    if out is None:
-        out = hidden.new_empty(len(hidden), len(weight))
-    out.fill_(-float("inf"))
-    if not lists.width:
-        return out
-    if hidden.device.type == "cuda" and triton is not None and hidden.dtype != torch.float64:
-        if isinstance(lists.ids, np.ndarray):
-            _check_range(lists.ids, len(weight))
-            lists = lists.to(hidden.device)
-        _fused(hidden, weight, lists, bias, out)
-    else:
-        _grouped(torch, hidden, weight, lists, bias, out)
+    _check(hidden, weight, lists, bias)
+    out = hidden.new_full((len(hidden), len(weight)), -float("inf"))
+    if len(lists.ids):
+        is_fused = hidden.device.type == "cuda" and triton is not None and hidden.dtype != torch.float64
+        (_fused if is_fused else _grouped)(torch, hidden, weight, lists, bias, out)
     return out
 
 
-def _check(hidden: Any, weight: Any, lists: IdLists, bias: Any, out: Any) -> None:
-    tensors = {"hidden": hidden, "weight": weight, "bias": bias, "out": out}
+def _check(hidden: Any, weight: Any, lists: IdLists, bias: Any) -> None:
     if hidden.ndim != 2 or weight.ndim != 2 or hidden.shape[1] != weight.shape[1]:
         raise MaskwrightError(
             f"hidden has shape {tuple(hidden.shape)} and weight {tuple(weight.shape)}; expected (B, H) and (V, H)"
         )
-    expected = {"bias": (len(weight),), "out": (len(hidden), len(weight))}
-    for name, tensor in tensors.items():
-        if tensor is None:
-            continue
-        if name in expected and tuple(tensor.shape) != expected[name]:
-            raise MaskwrightError(f"{name} has shape {tuple(tensor.shape)}; expected {expected[name]}")
+    if bias is not None and tuple(bias.shape) != (len(weight),):
+        raise MaskwrightError(f"bias has shape {tuple(bias.shape)}; expected {(len(weight),)}")
+    for name, tensor in {"hidden": hidden, "weight": weight, "bias": hidden if bias is None else bias}.items():
         if tensor.dtype != hidden.dtype or not tensor.dtype.is_floating_point or tensor.device != hidden.device:
             raise MaskwrightError(
                 f"{name} is {tensor.dtype} on {tensor.device}, hidden {hidden.dtype} on {hidden.device}; "
                 "expected one floating point dtype and one device"
             )
-    if len(lists.begin) != len(hidden) or len(lists.count) != len(hidden):
+    ids = lists.ids
+    if len(lists.count) != len(hidden):
         raise MaskwrightError(f"there are lists for {len(lists.count)} rows, but hidden has {len(hidden)}")
-
-
-def _check_range(ids: npt.NDArray[np.int32], n_columns: int) -> None:
-    if len(ids) and not 0 <= ids.min() <= ids.max() < n_columns:
-        raise MaskwrightError(f"ids go from {ids.min()} to {ids.max()}; expected 0 to {n_columns - 1}")
+    if len(ids) and not 0 <= ids.min() <= ids.max() < len(weight):
+        raise MaskwrightError(f"ids go from {ids.min()} to {ids.max()}; expected 0 to {len(weight) - 1}")
 
 
 def _grouped(torch: Any, hidden: Any, weight: Any, lists: IdLists, bias: Any, out: Any) -> None:
     """`selective_logits` in PyTorch operations: a product for each group of equal lists."""
-    ids, begin, count = (
-        values if isinstance(values, np.ndarray) else values.cpu().numpy()
-        for values in (lists.ids, lists.begin, lists.count)
-    )
-    _check_range(ids, len(weight))
     groups: dict[bytes, list[int]] = {}
-    for row, (first, n) in enumerate(zip(begin.tolist(), count.tolist(), strict=True)):
-        groups.setdefault(ids[first : first + n].tobytes(), []).append(row)
+    for row, ids in enumerate(np.split(lists.ids, np.cumsum(lists.count)[:-1])):
+        groups.setdefault(ids.tobytes(), []).append(row)
     for key, rows in groups.items():
         all_rows = len(rows) == len(hidden)
         at_rows = torch.tensor(rows).to(hidden.device, non_blocking=True)
@@ -248,20 +203,23 @@ if triton is not None:
             tl.store(out + row * out_stride + token, logit.to(out.dtype.element_ty), mask=here)
 
 
-def _fused(hidden: Any, weight: Any, lists: IdLists, bias: Any, out: Any) -> None:
-    """`selective_logits` in one Triton kernel. The lists are on the device."""
+def _fused(torch: Any, hidden: Any, weight: Any, lists: IdLists, bias: Any, out: Any) -> None:
+    """`selective_logits` in one Triton kernel."""
     hidden = hidden.contiguous()
     weight = weight if weight.stride(1) == 1 else weight.contiguous()
-    rows = out if out.stride(1) == 1 else out.contiguous()
+    # in one copy, for which the host does not wait
+    begin, rows = (np.cumsum(lists.count) - lists.count).astype(np.int32), len(hidden)
+    packed = torch.from_numpy(np.concatenate((begin, lists.count, lists.ids)))
+    if hidden.device.type == "cuda":
+        packed = packed.pin_memory()  # the allocator keeps it until the copy is done
+    packed = packed.to(hidden.device, non_blocking=True)
     # BOUND: the grid has at most 65,535 rows
-    grid = triton.cdiv(lists.width, BLOCK_IDS), len(hidden)
+    grid = triton.cdiv(int(lists.count.max()), BLOCK_IDS), rows
     _gather_dot[grid](
-        hidden, weight, hidden if bias is None else bias.contiguous(), rows, lists.ids, lists.begin, lists.count,
-        len(weight), hidden.shape[1], hidden.stride(0), weight.stride(0), rows.stride(0),
+        hidden, weight, hidden if bias is None else bias.contiguous(), out, packed[2 * rows :], packed[:rows],
+        packed[rows : 2 * rows], len(weight), hidden.shape[1], hidden.stride(0), weight.stride(0), out.stride(0),
         HAS_BIAS=bias is not None, BLOCK_IDS=BLOCK_IDS, BLOCK_HIDDEN=BLOCK_HIDDEN,
     )  # fmt: skip
-    if rows is not out:
-        out.copy_(rows)
 
 
 # ---- Where does it pay?
@@ -315,9 +273,7 @@ def _measured(torch: Any, weight: Any, batch: int, bias: Any) -> int:
         lists = [
             IdLists(
                 np.sort(rng.integers(0, len(weight), (batch, n), dtype=np.int32), axis=1).ravel(),
-                np.arange(0, batch * n, n, dtype=np.int32),
                 np.full(batch, n, np.int32),
-                n,
             )
             for _ in range(4)
         ]

@@ -24,34 +24,7 @@ from maskwright.decoding.engine._draft_kernels import (
 )
 from maskwright.decoding.engine._lexer_kernels import mode_state, step_column
 from maskwright.decoding.engine._stack_kernels import is_error
-from maskwright.decoding.names.layout import (
-    BEGIN,
-    CLASS_OF,
-    COUNT_ROW,
-    COUNTS,
-    DRAFT,
-    FREE,
-    GROWS,
-    HIGH,
-    IGNORED,
-    IS_NAME,
-    KIND,
-    LAST_END,
-    LAST_WINNER,
-    LOW,
-    N_CLASSES,
-    N_NAMES,
-    NAME_DATA,
-    NAME_START,
-    NEWLINE_KIND,
-    NEXT,
-    REFUSED,
-    STATE,
-    TERMINAL,
-    UNDECIDED,
-    UNDER_WAY,
-    WINNER,
-)
+from maskwright.decoding.names import layout as of
 from maskwright.maskstore.table import schema
 
 REGION = np.int64(0)
@@ -62,14 +35,14 @@ REGION = np.int64(0)
 def save_draft(memory, rows, row):  # type: ignore[no-untyped-def]
     """Copy the engine's draft into a row."""
     for i in range(c.N_DRAFT):
-        rows[row + DRAFT + i] = memory[REGION + c.DRAFT_LEXER + i]
+        rows[row + of.DRAFT + i] = memory[REGION + c.DRAFT_LEXER + i]
 
 
 @kernel
 def load_draft(memory, rows, row):  # type: ignore[no-untyped-def]
     """Make the engine's draft that of a row."""
     for i in range(c.N_DRAFT):
-        memory[REGION + c.DRAFT_LEXER + i] = rows[row + DRAFT + i]
+        memory[REGION + c.DRAFT_LEXER + i] = rows[row + of.DRAFT + i]
 
 
 @kernel
@@ -77,7 +50,7 @@ def start_of(table, memory, lexer):  # type: ignore[no-untyped-def]
     """The union's state in which the next lexeme behind the draft begins, or SPLIT."""
     arena = REGION + np.int64(memory[REGION + c.ARENA])
     state = np.int64(mode_state(table, memory, arena, np.int64(memory[REGION + c.DRAFT_STACKS])))
-    return state if state < 0 else np.int64(lexer[lexer[UNDER_WAY] + state])
+    return state if state < 0 else np.int64(lexer[lexer[of.UNDER_WAY] + state])
 
 
 @kernel
@@ -86,13 +59,13 @@ def begin_lexeme(table, memory, lexer, names, rows, row, at):  # type: ignore[no
     start = start_of(table, memory, lexer)
     if start < 0:
         return start
-    rows[row + STATE] = start
-    rows[row + BEGIN] = at
-    rows[row + LAST_END] = at
-    rows[row + LAST_WINNER] = -1
-    rows[row + IS_NAME] = 0
-    rows[row + LOW] = 0
-    rows[row + HIGH] = names[N_NAMES]
+    rows[row + of.STATE] = start
+    rows[row + of.BEGIN] = at
+    rows[row + of.LAST_END] = at
+    rows[row + of.LAST_WINNER] = -1
+    rows[row + of.IS_NAME] = 0
+    rows[row + of.LOW] = 0
+    rows[row + of.HIGH] = names[of.N_NAMES]
     return np.int64(c.OK)
 
 
@@ -102,8 +75,8 @@ def lower_bound(names, low, high, at, byte):  # type: ignore[no-untyped-def]
 
     The names are equal up to the offset; one that ends there comes first.
     """
-    starts = names[NAME_START]
-    data = names[NAME_DATA]
+    starts = names[of.NAME_START]
+    data = names[of.NAME_DATA]
     while low < high:
         middle = (low + high) >> 1
         place = names[starts + middle] + at
@@ -136,8 +109,8 @@ def read_terminal(table, memory, terminal):  # type: ignore[no-untyped-def]
 @kernel
 def is_dropped(memory, lexer, terminal):  # type: ignore[no-untyped-def]
     """Whether the parser does not see a terminal: an ignored one, a newline inside brackets."""
-    kind = lexer[lexer[KIND] + terminal]
-    return kind == IGNORED or (kind == NEWLINE_KIND and memory[REGION + c.DRAFT_DEPTH] > 0)
+    kind = lexer[lexer[of.KIND] + terminal]
+    return kind == of.IGNORED or (kind == of.NEWLINE_KIND and memory[REGION + c.DRAFT_DEPTH] > 0)
 
 
 @kernel
@@ -146,30 +119,30 @@ def grow(table, memory, lexer, names, data, floor, rows, row, at):  # type: igno
 
     0: the lexeme is over; the byte is not part of it, unless LAST_END is behind it.
     """
-    classes = np.int64(lexer[N_CLASSES])
+    classes = np.int64(lexer[of.N_CLASSES])
     byte = np.int64(data[at])
-    after = np.int64(lexer[lexer[NEXT] + rows[row + STATE] * classes + lexer[lexer[CLASS_OF] + byte]])
+    after = np.int64(lexer[lexer[of.NEXT] + rows[row + of.STATE] * classes + lexer[lexer[of.CLASS_OF] + byte]])
     if after < 0:
         return False
-    begin = np.int64(rows[row + BEGIN])
+    begin = np.int64(rows[row + of.BEGIN])
     if begin < floor:
         step_column(table, memory, REGION, byte)
-    elif rows[row + LOW] < rows[row + HIGH]:
-        low = lower_bound(names, np.int64(rows[row + LOW]), np.int64(rows[row + HIGH]), at - begin, byte)
-        rows[row + HIGH] = lower_bound(names, low, np.int64(rows[row + HIGH]), at - begin, byte + 1)
-        rows[row + LOW] = low
-    rows[row + STATE] = after
-    winner = np.int64(lexer[lexer[WINNER] + after])
+    elif rows[row + of.LOW] < rows[row + of.HIGH]:
+        low = lower_bound(names, np.int64(rows[row + of.LOW]), np.int64(rows[row + of.HIGH]), at - begin, byte)
+        rows[row + of.HIGH] = lower_bound(names, low, np.int64(rows[row + of.HIGH]), at - begin, byte + 1)
+        rows[row + of.LOW] = low
+    rows[row + of.STATE] = after
+    winner = np.int64(lexer[lexer[of.WINNER] + after])
     if winner >= 0:
-        low = np.int64(rows[row + LOW])
-        rows[row + LAST_END] = at + 1
-        rows[row + LAST_WINNER] = winner
-        is_name = begin >= floor and winner == names[TERMINAL] and low < rows[row + HIGH]
+        low = np.int64(rows[row + of.LOW])
+        rows[row + of.LAST_END] = at + 1
+        rows[row + of.LAST_WINNER] = winner
+        is_name = begin >= floor and winner == names[of.TERMINAL] and low < rows[row + of.HIGH]
         if is_name:
-            starts = np.int64(names[NAME_START])
+            starts = np.int64(names[of.NAME_START])
             is_name = names[starts + low + 1] - names[starts + low] == at + 1 - begin
-        rows[row + IS_NAME] = is_name
-    return lexer[lexer[GROWS] + after] != 0
+        rows[row + of.IS_NAME] = is_name
+    return lexer[lexer[of.GROWS] + after] != 0
 
 
 @kernel
@@ -178,12 +151,12 @@ def end_lexeme(table, memory, lexer, names, rows, row):  # type: ignore[no-untyp
 
     Returns OK, REFUSED or an error.
     """
-    terminal = np.int64(rows[row + LAST_WINNER])
+    terminal = np.int64(rows[row + of.LAST_WINNER])
     if not is_dropped(memory, lexer, terminal):
         code = read_terminal(table, memory, terminal)
         if code != c.OK:
-            return np.int64(REFUSED) if code == c.ILLEGAL else code
-    return begin_lexeme(table, memory, lexer, names, rows, row, np.int64(rows[row + LAST_END]))
+            return np.int64(of.REFUSED) if code == c.ILLEGAL else code
+    return begin_lexeme(table, memory, lexer, names, rows, row, np.int64(rows[row + of.LAST_END]))
 
 
 @kernel
@@ -196,16 +169,16 @@ def read_lexemes(table, memory, lexer, names, data, floor, rows, row, at, n):  #
         if grow(table, memory, lexer, names, data, floor, rows, row, at):
             at += 1
             continue
-        terminal = np.int64(rows[row + LAST_WINNER])
+        terminal = np.int64(rows[row + of.LAST_WINNER])
         if terminal < 0:
-            return np.int64(REFUSED)  # the engine refuses it too
-        if rows[row + BEGIN] >= floor and not is_dropped(memory, lexer, terminal):
-            return np.int64(FREE if terminal != names[TERMINAL] or rows[row + IS_NAME] else REFUSED)
+            return np.int64(of.REFUSED)  # the engine refuses it too
+        if rows[row + of.BEGIN] >= floor and not is_dropped(memory, lexer, terminal):
+            return np.int64(of.FREE if terminal != names[of.TERMINAL] or rows[row + of.IS_NAME] else of.REFUSED)
         code = end_lexeme(table, memory, lexer, names, rows, row)
         if code != c.OK:
             return code
-        at = np.int64(rows[row + BEGIN])
-    return np.int64(UNDECIDED)
+        at = np.int64(rows[row + of.BEGIN])
+    return np.int64(of.UNDECIDED)
 
 
 @kernel
@@ -226,12 +199,12 @@ def begin_row(  # type: ignore[no-untyped-def]
         if code == c.OK:
             code = read_lexemes(table, memory, lexer, names, data, floor, rows, 0, np.int64(0), typed)
     else:
-        winner = rows[LAST_WINNER]
+        winner = rows[of.LAST_WINNER]
         code = begin_lexeme(table, memory, lexer, names, rows, 0, -1)
-        rows[STATE] = lexer[lexer[UNDER_WAY] + memory[REGION + c.LEXER]]
-        rows[LAST_END] = 0
-        rows[LAST_WINNER] = winner
-        code = np.int64(UNDECIDED if code == c.OK else code)
+        rows[of.STATE] = lexer[lexer[of.UNDER_WAY] + memory[REGION + c.LEXER]]
+        rows[of.LAST_END] = 0
+        rows[of.LAST_WINNER] = winner
+        code = np.int64(of.UNDECIDED if code == c.OK else code)
     save_draft(memory, rows, 0)
     return code
 
@@ -246,8 +219,8 @@ def accepts(table, memory, terminal):  # type: ignore[no-untyped-def]
 @kernel
 def n_possible(names, start, low, high):  # type: ignore[no-untyped-def]
     """How many of names[low:high] are lexemes that begin in a state; -1: unknown."""
-    row = np.int64(names[names[COUNT_ROW] + start])
+    row = np.int64(names[names[of.COUNT_ROW] + start])
     if row < 0:
         return np.int64(-1)
-    at = np.int64(names[COUNTS]) + row * (names[N_NAMES] + 1)
+    at = np.int64(names[of.COUNTS]) + row * (names[of.N_NAMES] + 1)
     return np.int64(names[at + high] - names[at + low])

@@ -18,6 +18,7 @@ from maskwright.decoding.engine._draft_kernels import (
 from maskwright.decoding.engine._end_kernels import can_go_on, close_blocks, end_draft
 from maskwright.decoding.engine._lexer_kernels import read_byte
 from maskwright.decoding.engine._stack_kernels import below_of
+from maskwright.decoding.names import layout as of
 from maskwright.decoding.names._lexeme_kernels import (
     REGION,
     accepts,
@@ -31,35 +32,6 @@ from maskwright.decoding.names._lexeme_kernels import (
     save_draft,
     start_of,
 )
-from maskwright.decoding.names.layout import (
-    BEGIN,
-    ENDS,
-    FREE,
-    HAS_MODES,
-    HIGH,
-    IS_NAME,
-    KIND,
-    LAST_END,
-    LAST_WINNER,
-    LIVE,
-    LIVE_START,
-    LOW,
-    N_NAMES,
-    N_NODES,
-    NEWLINE_KIND,
-    REFUSED,
-    ROW,
-    ROW_SIZE,
-    STATE,
-    TERMINAL,
-    TRIE_BYTE,
-    TRIE_END,
-    TRIE_FIRST,
-    TRIE_IDS,
-    UNDECIDED,
-    UNDER_WAY,
-    WANTS_COUNTS,
-)
 from maskwright.maskstore.table import schema
 
 
@@ -72,16 +44,16 @@ def can_come(table, memory, lexer, names, rows):  # type: ignore[no-untyped-def]
     start = start_of(table, memory, lexer)
     if start < 0:
         return start
-    lives = np.int64(lexer[LIVE])
-    for i in range(lexer[lexer[LIVE_START] + start], lexer[lexer[LIVE_START] + start + 1]):
+    lives = np.int64(lexer[of.LIVE])
+    for i in range(lexer[lexer[of.LIVE_START] + start], lexer[lexer[of.LIVE_START] + start + 1]):
         terminal = np.int64(lexer[lives + i])
         if is_dropped(memory, lexer, terminal):
             continue
-        if terminal == names[TERMINAL]:
-            possible = n_possible(names, start, np.int64(0), np.int64(names[N_NAMES]))
+        if terminal == names[of.TERMINAL]:
+            possible = n_possible(names, start, np.int64(0), np.int64(names[of.N_NAMES]))
             if possible < 0:
                 rows[0] = start
-                return np.int64(WANTS_COUNTS)
+                return np.int64(of.WANTS_COUNTS)
             if possible == 0:
                 continue
         code = accepts(table, memory, terminal)
@@ -130,16 +102,16 @@ def can_come_behind(table, memory, lexer, names, rows, row, spare):  # type: ign
 
     spare : the index of the first of two rows to write to.
     """
-    state = np.int64(rows[row + STATE])
+    state = np.int64(rows[row + of.STATE])
     save_draft(memory, rows, spare)
     answer = np.int64(c.ILLEGAL)
-    first = np.int64(lexer[lexer[LIVE_START] + state])
-    last = np.int64(lexer[lexer[LIVE_START] + state + 1])
+    first = np.int64(lexer[lexer[of.LIVE_START] + state])
+    last = np.int64(lexer[lexer[of.LIVE_START] + state + 1])
     for i in range(first, last):
-        terminal = np.int64(lexer[lexer[LIVE] + i])
+        terminal = np.int64(lexer[lexer[of.LIVE] + i])
         is_dropped_now = is_dropped(memory, lexer, terminal)
-        if not is_dropped_now and lexer[lexer[KIND] + terminal] == NEWLINE_KIND:
-            answer = can_come_on_a_line(table, memory, lexer, names, rows, spare + ROW_SIZE)
+        if not is_dropped_now and lexer[lexer[of.KIND] + terminal] == of.NEWLINE_KIND:
+            answer = can_come_on_a_line(table, memory, lexer, names, rows, spare + of.ROW_SIZE)
         elif not is_dropped_now:
             answer = read_terminal(table, memory, terminal)
             if answer == c.OK:
@@ -158,39 +130,28 @@ def grown(table, memory, lexer, names, rows, row):  # type: ignore[no-untyped-de
 
     Returns OK, ILLEGAL, WANTS_COUNTS or an error.
     """
-    state = np.int64(rows[row + STATE])
-    lives = np.int64(lexer[LIVE])
-    for i in range(lexer[lexer[LIVE_START] + state], lexer[lexer[LIVE_START] + state + 1]):
+    state = np.int64(rows[row + of.STATE])
+    lives = np.int64(lexer[of.LIVE])
+    for i in range(lexer[lexer[of.LIVE_START] + state], lexer[lexer[of.LIVE_START] + state + 1]):
         terminal = np.int64(lexer[lives + i])
         if is_dropped(memory, lexer, terminal):
             code = can_come(table, memory, lexer, names, rows)
-        elif terminal != names[TERMINAL]:
+        elif terminal != names[of.TERMINAL]:
             code = accepts(table, memory, terminal)
-        elif rows[row + LOW] == rows[row + HIGH]:
+        elif rows[row + of.LOW] == rows[row + of.HIGH]:
             continue
         else:
             start = start_of(table, memory, lexer)
             if start < 0:
                 return start
-            possible = n_possible(names, start, np.int64(rows[row + LOW]), np.int64(rows[row + HIGH]))
+            possible = n_possible(names, start, np.int64(rows[row + of.LOW]), np.int64(rows[row + of.HIGH]))
             if possible < 0:
                 rows[0] = start
-                return np.int64(WANTS_COUNTS)
+                return np.int64(of.WANTS_COUNTS)
             code = accepts(table, memory, terminal) if possible else np.int64(c.ILLEGAL)
         if code != c.ILLEGAL:
             return code
     return np.int64(c.ILLEGAL)
-
-
-@kernel
-def read_anew(table, memory, data, typed, n):  # type: ignore[no-untyped-def]
-    """Make the draft the engine's own behind data[typed:n]: OK or an error."""
-    begin_draft(memory, REGION)
-    for at in range(typed, n):
-        code = np.int64(read_byte(table, memory, REGION, np.int64(data[at])))
-        if code != c.OK:
-            return code
-    return np.int64(c.OK)
 
 
 @kernel
@@ -200,7 +161,12 @@ def can_end_here(table, memory, data, typed, n, rows, spare):  # type: ignore[no
     spare : the index of a row to write to.
     """
     save_draft(memory, rows, spare)
-    code = read_anew(table, memory, data, typed, n)
+    begin_draft(memory, REGION)
+    code = np.int64(c.OK)
+    for at in range(typed, n):
+        code = np.int64(read_byte(table, memory, REGION, np.int64(data[at])))
+        if code != c.OK:
+            break
     if code == c.OK:
         code = np.int64(end_draft(table, memory, REGION))
     load_draft(memory, rows, spare)
@@ -216,12 +182,12 @@ def can_back_up(table, memory, lexer, data, n, rows, row, spare):  # type: ignor
     spare : the index of a row to write to.
     """
     save_draft(memory, rows, spare)
-    terminal = np.int64(rows[row + LAST_WINNER])
+    terminal = np.int64(rows[row + of.LAST_WINNER])
     code = np.int64(c.OK)
     if not is_dropped(memory, lexer, terminal):
         code = read_terminal(table, memory, terminal)
     memory[REGION + c.DRAFT_LEXER] = 0
-    for at in range(rows[row + LAST_END], n):
+    for at in range(rows[row + of.LAST_END], n):
         if code != c.OK:
             break
         code = np.int64(read_byte(table, memory, REGION, np.int64(data[at])))
@@ -240,7 +206,7 @@ def read_again(table, memory, lexer, names, data, floor, rows, row, n):  # type:
     code = end_lexeme(table, memory, lexer, names, rows, row)
     if code != c.OK:
         return code
-    return read_lexemes(table, memory, lexer, names, data, floor, rows, row, np.int64(rows[row + BEGIN]), n)
+    return read_lexemes(table, memory, lexer, names, data, floor, rows, row, np.int64(rows[row + of.BEGIN]), n)
 
 
 @kernel
@@ -251,12 +217,14 @@ def goes_on(  # type: ignore[no-untyped-def]
 
     Rows behind `row` are written to. Returns OK, ILLEGAL, WANTS_COUNTS or an error.
     """
-    spare = row + ROW_SIZE
-    is_sure = lexer[HAS_MODES] == 0 and n_possible(names, np.int64(lexer[lexer[UNDER_WAY]]), 0, names[N_NAMES]) > 0
+    spare = row + of.ROW_SIZE
+    is_sure = (
+        lexer[of.HAS_MODES] == 0 and n_possible(names, np.int64(lexer[lexer[of.UNDER_WAY]]), 0, names[of.N_NAMES]) > 0
+    )
     while True:
-        begin = np.int64(rows[row + BEGIN])
-        winner = np.int64(rows[row + LAST_WINNER])
-        can_fail = begin < n and winner >= 0 and rows[row + LAST_END] < n
+        begin = np.int64(rows[row + of.BEGIN])
+        winner = np.int64(rows[row + of.LAST_WINNER])
+        can_fail = begin < n and winner >= 0 and rows[row + of.LAST_END] < n
         if begin < floor or begin == n:
             # the held lexeme begins behind data[:n], unless bytes from `floor` on are read again
             if is_sure and not (can_fail and floor < n):
@@ -272,21 +240,21 @@ def goes_on(  # type: ignore[no-untyped-def]
             code = grown(table, memory, lexer, names, rows, row)
         if code != c.ILLEGAL or not can_fail:
             return code
-        if row + 4 * ROW_SIZE > rows.shape[0]:
+        if row + 4 * of.ROW_SIZE > rows.shape[0]:
             return np.int64(c.TOO_LONG)
         is_held = begin >= floor and not is_dropped(memory, lexer, winner)
-        if is_held and winner == names[TERMINAL] and not rows[row + IS_NAME]:
+        if is_held and winner == names[of.TERMINAL] and not rows[row + of.IS_NAME]:
             return np.int64(c.ILLEGAL)
         code = can_back_up(table, memory, lexer, data, n, rows, row, spare)
         if code != c.OK or is_held:
             return code
         # the held lexeme begins in what is read again, or behind it
-        for i in range(ROW_SIZE):
+        for i in range(of.ROW_SIZE):
             rows[spare + i] = rows[row + i]
-        row, spare = spare, spare + ROW_SIZE
+        row, spare = spare, spare + of.ROW_SIZE
         code = read_again(table, memory, lexer, names, data, floor, rows, row, n)
-        if code != UNDECIDED:
-            return np.int64(c.OK if code == FREE else c.ILLEGAL if code == REFUSED else code)
+        if code != of.UNDECIDED:
+            return np.int64(c.OK if code == of.FREE else c.ILLEGAL if code == of.REFUSED else code)
 
 
 @kernel(entry=True)
@@ -310,13 +278,13 @@ def read_held(
     """
     n = np.int64(data.shape[0])
     code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), rows)
-    if code != UNDECIDED:
+    if code != of.UNDECIDED:
         return code
     code = read_lexemes(table, memory, lexer, names, data, np.int64(floor), rows, 0, np.int64(typed), n)
-    if code != UNDECIDED:
+    if code != of.UNDECIDED:
         return code
     code = goes_on(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), n, rows, 0)
-    return np.int64(UNDECIDED if code == c.OK else REFUSED if code == c.ILLEGAL else code)
+    return np.int64(of.UNDECIDED if code == c.OK else of.REFUSED if code == c.ILLEGAL else code)
 
 
 @kernel(entry=True)
@@ -336,22 +304,22 @@ def ends_held(
     """
     n = np.int64(data.shape[0])
     code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), rows)
-    while code == UNDECIDED:
-        winner = np.int64(rows[LAST_WINNER])
-        if rows[BEGIN] == n or winner < 0:
+    while code == of.UNDECIDED:
+        winner = np.int64(rows[of.LAST_WINNER])
+        if rows[of.BEGIN] == n or winner < 0:
             return np.int64(c.OK)
-        if rows[BEGIN] >= floor and not is_dropped(memory, lexer, winner):
-            return np.int64(c.OK if winner != names[TERMINAL] or rows[IS_NAME] else c.ILLEGAL)
-        if rows[LAST_END] == n:
+        if rows[of.BEGIN] >= floor and not is_dropped(memory, lexer, winner):
+            return np.int64(c.OK if winner != names[of.TERMINAL] or rows[of.IS_NAME] else c.ILLEGAL)
+        if rows[of.LAST_END] == n:
             return np.int64(c.OK)
         code = read_again(table, memory, lexer, names, data, np.int64(floor), rows, 0, n)
-    return np.int64(c.OK if code == FREE else c.ILLEGAL if code == REFUSED else code)
+    return np.int64(c.OK if code == of.FREE else c.ILLEGAL if code == of.REFUSED else code)
 
 
 @kernel
 def add_range(trie, words, first, last):  # type: ignore[no-untyped-def]
     """Set the bits of the tokens first to last - 1, in the order of their bytes."""
-    ids = np.int64(trie[TRIE_IDS])
+    ids = np.int64(trie[of.TRIE_IDS])
     for i in range(first, last):
         token = np.uint32(trie[ids + i])
         words[np.uint64(token >> np.uint32(5))] |= np.int32(np.uint32(1) << (token & np.uint32(31)))
@@ -360,12 +328,12 @@ def add_range(trie, words, first, last):  # type: ignore[no-untyped-def]
 @kernel
 def is_hopeless(lexer, names, floor, rows, row):  # type: ignore[no-untyped-def]
     """Whether nothing behind a row is a name, or another terminal. False proves nothing."""
-    if rows[row + BEGIN] < floor or rows[row + LOW] < rows[row + HIGH] or rows[row + IS_NAME]:
+    if rows[row + of.BEGIN] < floor or rows[row + of.LOW] < rows[row + of.HIGH] or rows[row + of.IS_NAME]:
         return False
-    if rows[row + LAST_WINNER] != names[TERMINAL] and rows[row + LAST_WINNER] >= 0:
+    if rows[row + of.LAST_WINNER] != names[of.TERMINAL] and rows[row + of.LAST_WINNER] >= 0:
         return False
-    at = np.int64(lexer[LIVE_START]) + rows[row + STATE]
-    return lexer[at + 1] - lexer[at] == 1 and lexer[lexer[LIVE] + lexer[at]] == names[TERMINAL]
+    at = np.int64(lexer[of.LIVE_START]) + rows[row + of.STATE]
+    return lexer[at + 1] - lexer[at] == 1 and lexer[lexer[of.LIVE] + lexer[at]] == names[of.TERMINAL]
 
 
 @kernel(entry=True)
@@ -394,32 +362,32 @@ def narrow(
     for w in range(words.shape[0]):
         words[w] = 0
     code = begin_row(table, memory, lexer, names, data, np.int64(typed), np.int64(floor), rows)
-    if code != UNDECIDED:
+    if code != of.UNDECIDED:
         return code
-    ends, firsts = np.int64(trie[TRIE_END]), np.int64(trie[TRIE_FIRST])
-    rows[ENDS] = trie[N_NODES]
+    ends, firsts = np.int64(trie[of.TRIE_END]), np.int64(trie[of.TRIE_FIRST])
+    rows[of.ENDS] = trie[of.N_NODES]
     row = np.int64(0)
     n = np.int64(typed)
     node = np.int64(1)
     is_changed = False  # whether the draft may be another one than the row's
-    while node < trie[N_NODES]:
-        while node >= rows[row + ENDS]:
-            row -= ROW_SIZE
+    while node < trie[of.N_NODES]:
+        while node >= rows[row + of.ENDS]:
+            row -= of.ROW_SIZE
             n -= 1
             is_changed = True
         end = np.int64(trie[ends + node])
-        here = row + ROW_SIZE
-        for i in range(ROW):
+        here = row + of.ROW_SIZE
+        for i in range(of.ROW):
             rows[here + i] = rows[row + i]
         if is_changed:
             load_draft(memory, rows, row)
         # PERF: a held lexeme that goes on leaves the draft as it is
-        is_changed = rows[row + BEGIN] < floor
-        data[n] = trie[trie[TRIE_BYTE] + node]
+        is_changed = rows[row + of.BEGIN] < floor
+        data[n] = trie[trie[of.TRIE_BYTE] + node]
         code = read_lexemes(table, memory, lexer, names, data, np.int64(floor), rows, here, n, n + 1)
-        if code == FREE:
+        if code == of.FREE:
             add_range(trie, words, trie[firsts + node], trie[firsts + end])
-        elif code == UNDECIDED and not is_hopeless(lexer, names, floor, rows, here):
+        elif code == of.UNDECIDED and not is_hopeless(lexer, names, floor, rows, here):
             if is_changed:
                 save_draft(memory, rows, here)
             first, last = np.int64(trie[firsts + node]), np.int64(trie[firsts + node + 1])
@@ -429,12 +397,12 @@ def narrow(
                     add_range(trie, words, first, last)
                 elif code != c.ILLEGAL:
                     return code
-            rows[here + ENDS] = end
+            rows[here + of.ENDS] = end
             row = here
             n += 1
             node += 1
             continue
-        elif code != UNDECIDED and code != REFUSED:
+        elif code != of.UNDECIDED and code != of.REFUSED:
             return code
         node = end
     return np.int64(c.OK)

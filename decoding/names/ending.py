@@ -16,7 +16,6 @@ from maskwright.decoding.endings.ending import Ending, endings_of
 from maskwright.decoding.endings.ending_spelling import Spelling, spelling_of
 
 if TYPE_CHECKING:
-    from maskwright.decoding.names.held import Held
     from maskwright.decoding.names.lexer import NameLexer
 
 MOST_NAMES = 16
@@ -25,7 +24,7 @@ MOST_TRIED = 256
 """Names that are tried to find these, the shortest lexemes first."""
 
 
-def short_ending(matcher: Any, held: Held) -> Ending:
+def short_ending(matcher: Any) -> Ending:
     """An ending of the text that spells a name where one must come. It need not be shortest.
 
     matcher : a `NamedText` (which asks this module, so that it is not imported here).
@@ -35,27 +34,27 @@ def short_ending(matcher: Any, held: Held) -> Ending:
     found = fitting(matcher, endings_of(matcher).short(matcher))
     if found is not None:
         return found
-    found = _behind(matcher, held, None) or _behind(matcher, held, Spelling(matcher.store.vocabulary))
+    found = _behind(matcher, None) or _behind(matcher, Spelling(matcher.store.vocabulary))
     if found is not None:
         return found
     raise LimitError(
-        f"{matcher.under}: no ending was found, since {held.says(matcher.texts)}; take tokens back, or give names that can end the text"
+        f"{matcher.under}: no ending was found, since {matcher.says()}; take tokens back, or give names that can end the text"
     )
 
 
-def _behind(matcher: Any, held: Held, words: Spelling | None) -> Ending | None:
+def _behind(matcher: Any, words: Spelling | None) -> Ending | None:
     """An ending that begins with the rest of a name, or with another terminal; None if none is.
 
     words : spells the other terminals, whose shortest spellings need no tokens if it is None.
     """
     spelling = spelling_of(matcher.store.vocabulary)
-    ignored, others = _words(held, b"", words)
-    for data in _beginnings(matcher, held, ignored, others, words):
+    ignored, others = _words(matcher, b"", words)
+    for data in _beginnings(matcher, ignored, others, words):
         there = matcher.copy()
         if not there.try_read(data):
             continue
         # where the lexeme may grow into one that is held, another word keeps it as it is
-        grows = there.held.place is not None and there.held.place.typed
+        grows = there.place is not None and there.place.typed
         for between in (b"", *ignored, *(others if grows else ())):
             after = there.copy()
             if between and not after.try_read(between):
@@ -77,33 +76,26 @@ def fitting(matcher: Any, ending: Ending) -> Ending | None:
     return ending if there.try_read(ending.data) and there.can_end() else None
 
 
-def _beginnings(
-    matcher: Any, held: Held, ignored: list[bytes], others: list[bytes], spelling: Spelling | None
-) -> Iterator[bytes]:
+def _beginnings(matcher: Any, ignored: list[bytes], others: list[bytes], spelling: Spelling | None) -> Iterator[bytes]:
     """Bytes that may begin an ending: the rest of a name, then of other terminals.
 
     ignored, others : as `_words` gives them for whole lexemes. spelling : as of `_words`.
     """
-    assert held.place is not None
-    typed = held.place.typed
-    names = sorted((name for name in held.place.names.texts if name.startswith(typed)), key=len)
-    lexemes = list(islice((name[len(typed) :] for name in names if _is_lexeme(held, name)), MOST_TRIED))
+    typed = matcher.place.typed
+    names = sorted((name for name in matcher.place.names.texts if name.startswith(typed)), key=len)
+    lexer, terminal = matcher.lexer, matcher.place.names.terminal
+    # those that are lexemes of the terminal, in some mode
+    fine = (name for name in names if any(lexer.winner[at] == terminal for at in _states_behind(lexer, name)))
+    lexemes = [name[len(typed) :] for name in islice(fine, MOST_TRIED)]
     for between in (b"",) if typed else (b"", *ignored):
         there = matcher.copy()
         if not between or there.try_read(between):
             taken = (between + rest for rest in lexemes if there.copy().try_read(rest))
             yield from islice(taken, MOST_NAMES)
     if typed:
-        ignored, others = _words(held, typed, spelling)
+        ignored, others = _words(matcher, typed, spelling)
         yield from ignored
     yield from others
-
-
-def _is_lexeme(held: Held, name: bytes) -> bool:
-    """Whether a name is a lexeme of the terminal, in some mode."""
-    assert held.place is not None
-    lexer, terminal = held.lexer, held.place.names.terminal
-    return any(lexer.winner[state] == terminal for state in _states_behind(lexer, name))
 
 
 def _states_behind(lexer: NameLexer, data: bytes) -> Iterator[int]:
@@ -117,15 +109,14 @@ def _states_behind(lexer: NameLexer, data: bytes) -> Iterator[int]:
             yield state
 
 
-def _words(held: Held, typed: bytes, spelling: Spelling | None) -> tuple[list[bytes], list[bytes]]:
+def _words(matcher: Any, typed: bytes, spelling: Spelling | None) -> tuple[list[bytes], list[bytes]]:
     """A shortest spelling of each ignored terminal, and of each other but for the one held.
 
     typed : how the lexemes begin. It is left out, so that a spelling is empty if it is a whole one.
     spelling : of whole tokens; None if a spelling may be of any bytes. Then one byte stands for all
         that the lexer does not tell apart.
     """
-    assert held.place is not None
-    lexer, names = held.lexer, held.place.names
+    lexer, names = matcher.lexer, matcher.place.names
     alphabet = lexer.bytes_of_classes if spelling is None else spelling.alphabet
 
     def edges(node: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int]]]:

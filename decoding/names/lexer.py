@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import kept_with
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
@@ -61,39 +62,28 @@ class NameLexer:
 MOST_KEPT = 4
 """Lexers that are kept for stores to come, as unpickled matchers bring them, one after another."""
 
-_KNOWN: dict[int, NameLexer] = {}
-"""By store."""
 _ALIKE: weakref.WeakValueDictionary[tuple[str, str, bytes], NameLexer] = weakref.WeakValueDictionary()
 """By what is the same in stores that are alike."""
 _LAST: deque[NameLexer] = deque(maxlen=MOST_KEPT)
 _LOCK = new_lock()
 
 
+@kept_with
 def name_lexer(store: EngineTable) -> NameLexer:
-    """The lexer of a store. The first call for stores that are alike makes it.
-
-    It lives as long as the store; the last few live on.
+    """The lexer of a store, kept with it. Stores that are alike share it; the last few live on.
 
     Cost: 0.1 s for python.lark, 0.3 s for the library's `python`: the parser's tables are made anew
     where there are several modes. Some ms for a store that is like one before.
     """
-    found = _KNOWN.get(id(store))
-    if found is None:
-        with _LOCK:
-            found = _KNOWN[id(store)] = _shared(store)
-        weakref.finalize(store, _KNOWN.pop, id(store), None)
-    return found
-
-
-def _shared(store: EngineTable) -> NameLexer:
     table = store.table
     size = int(table[schema.N_LEXER_STATES]) * int(table[schema.N_CLASSES])
     states = hashlib.sha256(table[table[schema.NEXT_STATE] :][:size].tobytes()).digest()
     key = store.grammar.digest, store.vocabulary.digest, states
-    found = _ALIKE.get(key)
-    if found is None:
-        found = _ALIKE[key] = _made(store)
-    _LAST.append(found)
+    with _LOCK:
+        found = _ALIKE.get(key)
+        if found is None:
+            found = _ALIKE[key] = _made(store)
+        _LAST.append(found)
     return found
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, clip, refuse_argument
+from maskwright.analysis.arguments import clip, refuse_argument
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.decoding.engine.arguments import text_bytes
 from maskwright.decoding.names import layout
 from maskwright.decoding.names.lexer import NameLexer, joined
 from maskwright.maskstore.vocabulary.sorted_texts import flatten
@@ -44,9 +45,6 @@ class Names:
         self.array = self._array()
         if not lexer.array[layout.HAS_MODES]:
             self.count(int(lexer.array[lexer.array[layout.UNDER_WAY]]))
-
-    def __len__(self) -> int:
-        return len(self.texts)
 
     def count(self, start: int) -> None:
         """Add the row of counts for lexemes that begin in a state of the union automaton."""
@@ -87,25 +85,11 @@ class Names:
 
 
 def _as_bytes(names: Iterable[str | bytes]) -> list[bytes]:
-    expected = "a list of names, each a str or bytes"
-    if isinstance(names, str | bytes | bytearray):
-        refuse_argument("names", names, expected)
-    try:
-        given = list(names)
-    except TypeError:
-        refuse_argument("names", names, expected)
-    found = []
-    for name in given:
-        if isinstance(name, str):
-            try:
-                name = name.encode()
-            except UnicodeEncodeError:
-                raise MaskwrightError(f"the name {clip(name)} has a lone surrogate, which UTF-8 cannot spell") from None
-        if not isinstance(name, bytes):
-            raise MaskwrightError(f"a name is {a_type(name)}; expected a str or bytes")
-        if not name:
-            raise MaskwrightError("a name is empty; no lexeme is, so leave it out")
-        found.append(name)
+    if isinstance(names, str | bytes | bytearray) or not isinstance(names, Iterable):
+        refuse_argument("names", names, "a list of names, each a str or bytes")
+    found = [text_bytes("a name", name, "a str or bytes") for name in names]
+    if b"" in found:
+        raise MaskwrightError("a name is empty; no lexeme is, so leave it out")
     return found
 
 

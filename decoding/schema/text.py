@@ -75,7 +75,9 @@ class SchemaText(TextState):
 
     said: list[int | bytes]
     looks_further = True
-    _instead = "write the names into the schema (enum, propertyNames) or the pattern, which compiles in a moment"
+    instead_of_names = (
+        "write the names into the schema (enum, propertyNames) or the pattern, which compiles in a moment"
+    )
 
     def __init__(self, store: SchemaTables, max_rollback: int, workspace: Workspace | None = None) -> None:
         super().__init__(store, max_rollback)
@@ -271,13 +273,13 @@ class SchemaText(TextState):
         )
 
     def reason(self, refused: bytes, before: bytes = b"") -> str:
-        from maskwright.decoding.explain.schema_explain import explain_schema_token
+        from maskwright.decoding.explain.schema_explain import explain_schema
 
         text = self.bytes_said() + before
         if len(text) > MOST_EXPLAINED:
             return ""
         try:
-            attempts = explain_schema_token(self.store.texts, self.store.name, text, refused).attempts
+            attempts = explain_schema(self.store.texts, self.store.name, text, refused).attempts
         except LimitError:
             return ""
         return ": " + ", or ".join(self._with_keywords(dict.fromkeys(one.why for one in attempts))) if attempts else ""
@@ -293,9 +295,15 @@ class SchemaText(TextState):
 
     def explain(self, token: int) -> Explanation | None:
         """As `TextState.explain`. Cost: the text is read again, at some 10 us a byte."""
-        from maskwright.decoding.explain.schema_explain import explain_schema_id
+        return None if self.is_finished() else self._explained(token)
 
-        return None if self.is_finished() else explain_schema_id(self.store, self.bytes_said(), token)
+    def explain_bytes(self, data: bytes) -> Explanation:
+        return self._explained(data)
+
+    def _explained(self, wanted: int | bytes) -> Explanation:
+        from maskwright.decoding.explain.schema_explain import explain_schema
+
+        return explain_schema(self.store.texts, self.store.name, self.bytes_said(), wanted, self.store.vocabulary)
 
     # -- endings
 

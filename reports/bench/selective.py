@@ -144,7 +144,7 @@ def token_lists(schema: str, documents: int, vocabulary: mw.Vocabulary, encode: 
 
 def random_lists(rng: np.random.Generator, batch: int, n: int, columns: int) -> IdLists:
     ids = np.sort(rng.integers(0, columns, (batch, n), dtype=np.int32), axis=1).ravel()
-    return IdLists(ids, np.arange(0, batch * n, n, dtype=np.int32), np.full(batch, n, np.int32), n)
+    return IdLists(ids, np.full(batch, n, np.int32))
 
 
 def head_facts(torch: Any, weight: Any, bias: Any, batch: int, repeats: int) -> dict[str, Any]:

@@ -26,10 +26,9 @@ from maskwright.analysis.errors import MaskwrightError, MissingExtraError, Unkno
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engines import check_tables
-from maskwright.decoding.generation.completion import Completion
+from maskwright.decoding.generation.completion import Completion, Intervention, intervention
 from maskwright.decoding.generation.generation import Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
-from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import Reader, Sampler, likeliest, reader_of
 from maskwright.decoding.generation.options import as_stops, check_names
 from maskwright.decoding.logits import need_torch

@@ -13,7 +13,7 @@ import pytest
 
 import maskwright as mw
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.decoding.endings import text_states
+from maskwright.decoding.endings import states
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engines import ENGINES, Engine, explain_after
@@ -179,7 +179,7 @@ def test_a_search_without_keys_gives_up(store: Any, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ToyText, "key", TextState.key)
     assert mw.Matcher(store).short_ending().data == b";no"
     monkeypatch.setattr(ToyText, "can_end", lambda self: False)
-    monkeypatch.setattr(text_states, "MOST_TEXTS", 100)
+    monkeypatch.setattr(states, "MOST_TEXTS", 100)
     with pytest.raises(mw.LimitError, match="no shortest ending of the text was found among"):
         mw.Matcher(store).shortest_ending()
 

@@ -76,14 +76,12 @@ def explain(
 def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explanation:
     """The explanation for a grammar, a schema or a pattern without a vocabulary."""
     from maskwright.decoding.explain import explain_text, explain_token
-    from maskwright.decoding.explain.schema_explain import explain_schema_text, explain_schema_token
+    from maskwright.decoding.explain.schema_explain import explain_schema
 
     if constraint.kind == "grammar":
         return explain_text(constraint, data) if wanted is None else explain_token(constraint, data, wanted)
     texts = getattr(constraint, "texts", None) or constraint.automaton
-    if wanted is None:
-        return explain_schema_text(texts, constraint.name, data)
-    return explain_schema_token(texts, constraint.name, data, wanted)
+    return explain_schema(texts, constraint.name, data, wanted)
 
 
 def _read(source: str) -> bytes:

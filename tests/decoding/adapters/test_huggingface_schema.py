@@ -146,8 +146,6 @@ def test_errors_are_those_of_grammars() -> None:
     other = mw.build_store({"type": "integer"}, "python-tiny")
     with pytest.raises(VocabularyError, match="the stores of one batch are for different vocabularies"):
         MaskwrightLogitsProcessor([schema_store(), other])
-    with pytest.raises(MaskwrightError, match="has no masks that stay on a device"):
-        mw.ResidentRows(schema_store(), "cpu")  # type: ignore[arg-type]
 
 
 def test_a_dead_end_names_its_row() -> None:

@@ -77,23 +77,6 @@ def test_rows_at_odd_places_are_not_loaded() -> None:
 
 @pytest.mark.parametrize("dtype", SIZES)
 @pytest.mark.parametrize("index", ["*i32", "*i64"])
-def test_ids_are_taken_out_before_the_row_is_filled_and_put_back_after(dtype: str, index: str) -> None:
-    size = SIZES[dtype]
-    lane = apply_triton.VECTOR // size
-    types = {"logits": INTEGERS[size], "row_ids": index, "starts": index, "ids": index} | dict.fromkeys(
-        ("columns", "n_lists", "n_blocks", "stride"), "i32"
-    )
-    constants = {
-        "LANE": lane, "BLOCK": 512 * lane, "TILE": 1024, "HAS_TAIL": False, "MINUS_INFINITY": MINUS_INFINITY[dtype]
-    }  # fmt: skip
-    text = ptx(apply_triton.keep_ids, types, constants, ("logits", "row_ids", "starts", "ids", "stride"))
-    order = re.findall(r"\b(ld\.global|st\.global\.v|st\.global|bar\.sync|barrier\.sync)", text)
-    shape = "".join({"ld.global": "l", "st.global.v": "F", "st.global": "r"}.get(name, "|") for name in order)
-    assert re.fullmatch(r"[l|]*l\|+F{4}\|+r+", shape), shape
-
-
-@pytest.mark.parametrize("dtype", SIZES)
-@pytest.mark.parametrize("index", ["*i32", "*i64"])
 def test_mending_compiles(dtype: str, index: str) -> None:
     size = SIZES[dtype]
     types = {"logits": INTEGERS[size], "row_ids": index, "rows": "*i32", "is_dead": "*u8"} | dict.fromkeys(

@@ -10,7 +10,7 @@ from shares import share
 
 import maskwright as mw
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding.explain.schema_explain import explain_schema_id, explain_schema_text, explain_schema_token
+from maskwright.decoding.explain.schema_explain import explain_schema
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]}
 PATTERN = mw.load_regex(r"(ab)+\n?")
@@ -22,19 +22,19 @@ def vocabulary() -> mw.Vocabulary:
 
 def test_texts_of_patterns() -> None:
     texts, name = PATTERN.automaton, PATTERN.name
-    whole, begun, wrong = (explain_schema_text(texts, name, text) for text in (b"abab", b"aba", b"ab\nab"))
+    whole, begun, wrong = (explain_schema(texts, name, text) for text in (b"abab", b"aba", b"ab\nab"))
     assert whole.is_allowed and whole.is_whole and begun.is_allowed and begun.is_whole is False
     assert (
         not wrong.is_allowed and wrong.position is not None and (wrong.position.line, wrong.position.column) == (2, 1)
     )
     assert "'a' cannot come here; allowed: nothing" in wrong.summary
-    token = explain_schema_token(texts, name, b"ab", b"abb")
+    token = explain_schema(texts, name, b"ab", b"abb")
     assert not token.is_allowed and "byte 2 of it, 'b', cannot come here; allowed: '\\n', 'a'" in token.summary
     assert token.bytes_allowed == b"\na" and json.dumps(token.to_dict())
-    assert explain_schema_token(texts, name, b"ab", b"ab").is_allowed
-    assert explain_schema_token(texts, name, b"bb", b"ab").what == "the text", "the text itself is explained"
+    assert explain_schema(texts, name, b"ab", b"ab").is_allowed
+    assert explain_schema(texts, name, b"bb", b"ab").what == "the text", "the text itself is explained"
     with pytest.raises(MaskwrightError, match="the text is"):
-        explain_schema_text(texts, name, "ab")  # type: ignore[arg-type]
+        explain_schema(texts, name, "ab")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("n", share([1, 3], 1))
@@ -48,7 +48,7 @@ def test_explanations_agree_with_the_masks(kind: str, n: int) -> None:
         for _ in range(8):
             allowed = [token for token in range(store.vocabulary.size) if matcher.is_allowed(token)]
             for token in rng.sample(range(store.vocabulary.size), 40) + allowed[:5]:
-                found = explain_schema_id(store, matcher.said(), token)
+                found = explain_schema(store.texts, store.name, matcher.said(), token, store.vocabulary)
                 assert found.is_allowed == (token in allowed), (matcher.said(), token)
                 assert found.summary == matcher.explain(token).summary
                 assert matcher.why(token).startswith(f"token {token}")

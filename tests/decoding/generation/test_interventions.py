@@ -14,8 +14,8 @@ from grammars import json_text
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.generation.completion import Intervention, intervention
 from maskwright.decoding.generation.generation import generate
-from maskwright.decoding.generation.interventions import Intervention, intervention
 from maskwright.decoding.generation.logits import likeliest
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import tokens_of, words_of

@@ -407,7 +407,9 @@ def test_bad_sizes_and_devices(arguments: dict[str, Any], message: str) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_no_cuda_device() -> None:
-    with pytest.raises(MaskwrightError, match="PyTorch finds no CUDA device here; use device='cpu'"):
+    with pytest.raises(
+        MaskwrightError, match=r"there is no CUDA device here that PyTorch .* can use; give device='cpu'"
+    ):
         GpuBatch(nested(), 1)
 
 

@@ -150,15 +150,14 @@ def test_a_row_is_looked_up_once_for_all_of_its_words() -> None:
     batch.admit([0])
     batch.advance([ord("(")])
     batch.find_rows()
-    table = batch._write_arguments[0]
+    table = batch._arguments["write"][0]
     table._ary = table._ary.view(Counted)
     region = int(batch._regions[0])
     masks = batch._memory[region + constants.COLLECTED :][: int(batch._memory[region + constants.N_COLLECTED])].tolist()
     beside = sum(int(store.table[store.table[schema.MASKS] + 3 * mask + 2]) for mask in masks)
     assert store.n_words > 15 and masks
     Counted.reads = 0
-    backend: Any = batch._backend
-    backend._launch(backend._kernels.write, 1, 3, batch._write_arguments)
+    batch._run("write")
     # a word of each row; each of three threads looks the masks and their ids up
     assert 0 < Counted.reads <= len(masks) * store.n_words + beside + 3 * (5 * len(masks) + 5)
 

@@ -167,7 +167,7 @@ def test_a_device_without_a_number_is_the_one_that_was_current(cuda: FakeCuda) -
     assert batch.states() == ["reading"]
     with pytest.raises(gpu.MaskwrightError, match="logits are on cpu; expected a tensor on cuda:1"):
         batch.apply(torch.zeros(1, 40))
-    with pytest.raises(gpu.MaskwrightError, match="device cuda:2 does not exist; PyTorch finds 2 CUDA devices"):
+    with pytest.raises(gpu.MaskwrightError, match="there is no cuda:2: PyTorch finds 2 CUDA devices"):
         gpu.GpuBatch(STORE, 1, "cuda:2")
 
 

@@ -16,11 +16,9 @@ from apply_cases import (
     SHAPES,
     bits_of,
     check_backend,
-    naive_ids,
     naive_rows,
     naive_words,
     placed,
-    random_lists,
     random_logits,
     random_row_ids,
     random_words,
@@ -29,7 +27,7 @@ from paths import TESTS
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding import logits as kernels
-from maskwright.decoding.logits import apply, apply_ids, apply_mask, apply_rows, apply_words, mend_rows, optional
+from maskwright.decoding.logits import apply, apply_mask, apply_rows, apply_words, mend_rows, optional
 
 torch = pytest.importorskip("torch")
 IDS = np.array([0], np.int32)
@@ -51,7 +49,10 @@ def chosen() -> Any:
     def mend(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
         is_dead.copy_(mend_rows(logits, row_ids, rows))
 
-    def apply_fitting(logits: Any, words: Any) -> None:
+    def apply_fitting(logits: Any, row_ids: Any, words: Any) -> None:
+        if row_ids is not None:
+            apply_rows(logits, row_ids, words)
+            return
         kept = torch.from_numpy(fitting(np.asarray(words), logits.shape[1]))
         if not np.array_equal(kept, words):
             before = logits.clone()
@@ -60,7 +61,7 @@ def chosen() -> Any:
             assert bits_of(logits) == bits_of(before)
         apply_words(logits, kept)
 
-    return SimpleNamespace(apply_words=apply_fitting, apply_rows=apply_rows, apply_ids=apply_ids, mend_rows=mend)
+    return SimpleNamespace(apply=apply_fitting, mend=mend)
 
 
 def test_compiled_code_is_the_definition() -> None:
@@ -91,10 +92,6 @@ def test_numpy_arrays_are_taken(dtype: str) -> None:
             array = placed(logits, how).numpy()
             apply_rows(array, row_ids, words.view(np.uint32))
             assert array.tobytes() == bits_of(naive_rows(logits, row_ids, words))
-        starts, ids = random_lists(rng, columns)
-        array = logits.numpy().copy()
-        apply_ids(array, row_ids % 6, starts, ids.astype(np.int64))
-        assert array.tobytes() == bits_of(naive_ids(logits, row_ids % 6, starts, ids))
 
 
 def test_views_are_written_through() -> None:
@@ -117,14 +114,17 @@ def test_views_are_written_through() -> None:
 def test_rows_that_lie_apart_are_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = torch.zeros(6, 50)
     copied = []
-    contiguous = torch.Tensor.contiguous
-    monkeypatch.setattr(torch.Tensor, "contiguous", lambda self: copied.append(1) or contiguous(self))
+    contiguous = np.ascontiguousarray
+    monkeypatch.setattr(np, "ascontiguousarray", lambda *given: copied.append(1) or contiguous(*given))
     for view in (whole[::2, 3:40], whole[:, :33], whole[4:5, ::1]):
         apply_words(view, np.zeros((len(view), 2), np.int32))
         assert torch.isneginf(view).all()
     assert not copied and torch.isfinite(whole[1::2, 40:]).all()
-    apply_words(whole[:2, ::2], np.zeros((2, 2), np.int32))
-    assert copied
+    for view in (whole[:2, ::2], whole.numpy()[2:4, ::2], whole.numpy()[5:3:-1]):
+        copied.clear()
+        apply_words(view, np.zeros((2, 2), np.int32))
+        assert copied and np.isneginf(np.asarray(view)).all()
+    assert torch.isfinite(whole[:4, 1::2][::2]).any()
 
 
 def test_rows_more_than_2_to_the_31_places_apart() -> None:
@@ -163,12 +163,11 @@ def test_what_cannot_be_masked_is_said() -> None:
         (torch.zeros(2, 4), "expected a row for each"),
         (torch.zeros(4), "expected a row for each"),
         (torch.zeros(1, 4).expand(2, 4), "share their memory"),
-        (np.zeros((4, 1), np.float32).T[:, ::2], "not contiguous"),
-        (np.zeros((4, 4), np.float32)[::-1], "not contiguous"),
+        (np.lib.stride_tricks.as_strided(np.zeros(4, np.float32), (2, 4), (0, 4)), "share their memory"),
         (np.broadcast_to(np.float32(0), (1, 4)), "read-only"),
     ):
         with pytest.raises(MaskwrightError, match=message):
-            n = len(logits) if "memory" in message or "cont" in message else 1
+            n = len(logits) if "memory" in message else 1
             apply_words(logits, np.zeros((n, 1), np.int32))
     for given, message in (
         (ROW.astype(np.int64), "the words have dtype int64"),
@@ -202,19 +201,6 @@ def test_rows_and_ids_that_do_not_fit_are_said() -> None:
         MaskwrightError, match=r"shape \(4,\); expected floating point of 16, 32 or 64 bits, of shape \(B, N\)$"
     ):
         apply_rows(torch.zeros(4), IDS, ROW)
-    for starts, ids, message in (
-        ([0, 3], [2, 1, 0], "the ids of list 0 do not ascend"),
-        ([0, 2], [1, 1], "the ids of list 0 do not ascend"),
-        ([0, 4], [0, 1, 2], "the starts are not ascending offsets into 3 ids"),
-        ([2, 1], [0, 1, 2], "the starts are not ascending offsets into 3 ids"),
-        ([-1, 1], [0, 1, 2], "the starts are not ascending offsets into 3 ids"),
-        ([], [0], "the starts are not ascending offsets into 1 ids"),
-        ([0], [0], "but there are 0 lists"),
-    ):
-        logits = torch.zeros(1, 4)
-        with pytest.raises(MaskwrightError, match=message):
-            apply_ids(logits, IDS, np.array(starts, np.int32), np.array(ids, np.int32))
-        assert torch.isfinite(logits).all()
 
 
 @pytest.mark.parametrize("n_allowed", [30, 257, 288])
@@ -282,8 +268,6 @@ def test_what_is_not_where_the_logits_are_is_said() -> None:
     ):
         with pytest.raises(MaskwrightError, match=message):
             apply_rows(logits, row_ids, given)
-    with pytest.raises(MaskwrightError, match="the starts are on cpu"):
-        apply_ids(logits, ids, torch.zeros(2, dtype=torch.int32), ids)
 
 
 def test_the_backend_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -322,13 +306,10 @@ apply_triton.plan_for = plans[0]
 words = torch.full((2, 2), -1, dtype=torch.int32)
 for wrong in (2, 7, -2, 1 << 20):
     logits = torch.zeros(1, 64)
-    apply_triton.apply_rows(logits, torch.tensor([wrong]), words)
-    assert torch.isneginf(logits).all()
-    logits = torch.zeros(1, 64)
-    apply_triton.apply_ids(logits, torch.tensor([wrong]), torch.tensor([0, 1, 2]), torch.tensor([3, 4]))
+    apply_triton.apply(logits, torch.tensor([wrong]), words)
     assert torch.isneginf(logits).all()
 far = torch.as_strided(torch.empty((1 << 31) + 64, dtype=torch.bfloat16), (2, 64), (1 << 31, 1)).zero_()
-apply_triton.apply_rows(far, torch.tensor([-1, 0]), words & 3)
+apply_triton.apply(far, torch.tensor([-1, 0]), words & 3)
 assert torch.isneginf(far).sum(1).tolist() == [0, 60]
 print("same", compared)
 """
@@ -351,13 +332,13 @@ def interpreted(shapes: Any, ways: Any, thorough: bool) -> int:
 
 @pytest.mark.slow
 def test_the_triton_kernels_under_their_interpreter() -> None:
-    assert interpreted([(3, 64, 2), (2, 97, 4)], (0, 1), thorough=False) > 90
+    assert interpreted([(3, 64, 2), (2, 97, 4)], (0, 1), thorough=False) > 60
 
 
 @pytest.mark.slow
 def test_the_triton_kernels_however_they_are_cut() -> None:
     """Shapes of each kind: whole words, fewer than columns need, more, and less than one."""
-    assert interpreted([SHAPES[i] for i in (2, 5, 7, 10)], (0, 1), thorough=True) > 700
+    assert interpreted([SHAPES[i] for i in (2, 5, 7, 10)], (0, 1), thorough=True) > 500
 
 
 def test_without_triton_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

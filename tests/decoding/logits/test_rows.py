@@ -19,6 +19,7 @@ from engine_cases import (
 )
 from stores import small_store
 
+import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.engine import constants
@@ -375,6 +376,31 @@ def test_numbers_are_written_where_a_graph_wants_them() -> None:
     assert found.data_ptr() == out.data_ptr() and out.tolist() == [1, -1, 7, 7, 7]
     first, second = rows.ids([store.matcher()]), rows.ids([None])
     assert (first.tolist(), second.tolist()) == ([1], [-1])  # tensors of their own
+
+
+def test_texts_of_all_kinds_have_rows() -> None:
+    """Of schemas and compositions by their words, beside those of grammars; a batch of one store, and of several."""
+    vocabulary = mw.load_vocabulary("python-tiny")
+    host = mw.compose('start: "x" PART "y"\n%declare PART', {"PART": {"type": "integer"}})
+    stores = [mw.build_store(each, vocabulary) for each in ({"type": "object"}, "json", host)]
+    rows = ResidentRows(stores, "cpu", 16)
+    for batch, begins in (
+        (mw.Batch(stores[0], 2), (b'{"', b"")),
+        (mw.Batch(stores), (b'{"', b"[", b"x1")),
+        (mw.Batch([stores[0], stores[0]]), (b"{", b"{")),
+    ):
+        for slot, text in enumerate(begins):
+            batch.advance_bytes(slot, text)
+        words = np.zeros((batch.size, stores[0].n_words), np.int32)
+        batch.fill(words)
+        ids = rows.ids(batch)
+        assert np.array_equal(rows.words[ids.long()].numpy(), words)
+        assert rows.ids(batch, slots=[1]).tolist() == [-1, ids[1], *[-1] * (batch.size - 2)]
+    assert ids[0] == ids[1], "one mask has one row"
+    ended = stores[0].matcher()
+    ended.advance_bytes(b"{}")
+    ended.advance(vocabulary.eos[0])
+    assert rows.ids([ended, None]).tolist() == [book_kernels.NOTHING, -1]
 
 
 def test_rows_made_in_inference_mode_can_be_written_to_outside() -> None:

@@ -41,15 +41,8 @@ def test_logits_are_the_definition(shape: tuple[int, int, int, int], dtype: str,
     found = selective_logits(hidden, weight, lists, bias)
     assert found.dtype == hidden.dtype
     check(found, hidden, weight, bias, lists)
-    on_device = lists.to("cpu")
-    assert on_device.width == lists.width and torch.equal(selective_logits(hidden, weight, on_device, bias), found)
-    # a buffer that is used again forgets what it held; so do columns of a wider one, and weights of a wider matrix
-    wide = torch.full((len(hidden), len(weight) + 3), 7.0, dtype=hidden.dtype)
-    given = wide[:, 1:-2]
-    padded = torch.nn.functional.pad(weight, (1, 2))[:, 1:-2]
-    assert selective_logits(hidden, padded, lists, bias, given) is given
-    check(given, hidden, weight, bias, lists)
-    assert (wide[:, 0] == 7).all() and (wide[:, -2:] == 7).all()
+    padded = torch.nn.functional.pad(weight, (1, 2))[:, 1:-2]  # of a wider matrix
+    assert torch.equal(selective_logits(hidden, padded, lists, bias), found)
 
 
 def test_long_lists_are_done_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,13 +60,12 @@ def test_lists_are_the_bits_of_the_masks(columns: int) -> None:
     words[1], words[2, 0] = 0, -1
     bits = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, :columns]
     lists = id_lists(words, columns, int(bits.sum()))
-    assert lists is not None and lists.width == bits.sum(1).max()
-    for row in range(4):
-        assert lists.ids[lists.begin[row] :][: lists.count[row]].tolist() == np.flatnonzero(bits[row]).tolist()
-    assert lists.ids.dtype == lists.begin.dtype == lists.count.dtype == np.int32
+    assert lists is not None and lists.count.tolist() == bits.sum(1).tolist()
+    assert lists.ids.tolist() == [int(i) for row in bits for i in np.flatnonzero(row)]
+    assert lists.ids.dtype == lists.count.dtype == np.int32
     assert id_lists(words, columns, int(bits.sum()) - 1) is None
     nothing = id_lists(words[1:2], columns, 0)
-    assert nothing is not None and not nothing.width
+    assert nothing is not None and not len(nothing.ids)
     assert torch.isneginf(selective_logits(torch.ones(1, 2), torch.ones(columns, 2), nothing)).all()
 
 
@@ -86,10 +78,9 @@ def test_what_does_not_fit_is_said() -> None:
         ((hidden, weight.half(), lists), "weight is torch.float16 on cpu, hidden torch.float32"),
         ((hidden.int(), weight.int(), lists), "expected one floating point dtype"),
         ((hidden, weight, lists, torch.zeros(8)), r"bias has shape \(8,\); expected \(9,\)"),
-        ((hidden, weight, lists, None, torch.zeros(2, 8)), r"out has shape \(2, 8\)"),
         ((hidden[:1], weight, lists), "lists for 2 rows, but hidden has 1"),
         ((hidden, weight[: lists.ids.max()], lists), "ids go from"),
-        ((hidden, weight, IdLists(-1 - lists.ids, lists.begin, lists.count, 3)), "expected 0 to 8"),
+        ((hidden, weight, IdLists(-1 - lists.ids, lists.count)), "expected 0 to 8"),
     ):
         with pytest.raises(MaskwrightError, match=message):
             selective_logits(*given)
@@ -107,7 +98,7 @@ from maskwright.decoding.logits import selective as module
 module.BLOCK_HIDDEN = 128
 def fused(hidden, weight, lists, bias):
     out = torch.full((len(hidden), len(weight)), -float("inf"), dtype=hidden.dtype)
-    module._fused(hidden, weight, lists if torch.is_tensor(lists.ids) else lists.to("cpu"), bias, out)
+    module._fused(torch, hidden, weight, lists, bias, out)
     return out
 for number, (dtype, shape) in enumerate(zip([*DTYPES, *DTYPES[:2]], [*SHAPES, SHAPES[1]])):
     rng = np.random.default_rng(number)
@@ -116,21 +107,16 @@ for number, (dtype, shape) in enumerate(zip([*DTYPES, *DTYPES[:2]], [*SHAPES, SH
     found = fused(hidden, weight, lists, bias)
     check(found, hidden, weight, bias, lists)
     # a logit's bits do not depend on other rows and ids: one row, and every second of its ids
-    begin, n = int(lists.begin[0]), int(lists.count[0])
-    ids = lists.ids[begin : begin + n : 2]
-    alone = module.IdLists(ids, np.zeros(1, np.int32), np.array([len(ids)], np.int32), 50)
+    ids = lists.ids[: lists.count[0] : 2]
+    alone = module.IdLists(ids, np.array([len(ids)], np.int32))
     some = fused(hidden[:1], weight, alone, bias)
     kept = torch.from_numpy(ids).long()
     assert torch.equal(some[0, kept], found[0, kept]) and int(torch.isfinite(some).sum()) == len(ids)
-# rows may share the lists of a table, transposed weights are copied, and ids out of range are left out
+# transposed weights are copied, and ids out of range are left out
 hidden, weight = torch.ones(2, 3), torch.arange(12.0).reshape(3, 4).T
-table = torch.tensor([3, -1, 0, 4, 99], dtype=torch.int32)
-lists = module.IdLists(table, torch.tensor([0, 2]).int(), torch.tensor([2, 3]).int(), 4)
+lists = module.IdLists(np.array([3, -1, 0, 4, 99], np.int32), np.array([2, 3], np.int32))
 inf = float("inf")
 assert fused(hidden, weight, lists, None).tolist() == [[-inf, -inf, -inf, 21.0], [12.0, -inf, -inf, -inf]]
-wide = torch.full((2, 8), -inf)
-module._fused(hidden, weight, lists, None, wide[:, ::2])
-assert wide[0, 6] == 21 and wide[1, 0] == 12 and int(torch.isfinite(wide).sum()) == 2
 print("same")
 """
 
@@ -485,4 +471,4 @@ def test_the_model_is_as_before_afterwards() -> None:
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r"pip install 'maskwright\[hf\]'"):
-        selective_logits(None, None, IdLists(None, None, None, 0))
+        selective_logits(None, None, IdLists(np.zeros(0, np.int32), np.zeros(0, np.int32)))

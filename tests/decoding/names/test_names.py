@@ -383,9 +383,9 @@ def store_at(store: mw.Store, text: bytes) -> Matcher:
         (3, [], MaskwrightError, "expected a terminal's name"),
         ("NAME", "foo", MaskwrightError, "names is 'foo', a str; expected a list of names"),
         ("NAME", 3, MaskwrightError, "expected a list of names"),
-        ("NAME", ["foo", 3], MaskwrightError, "a name is an int; expected a str or bytes"),
+        ("NAME", ["foo", 3], MaskwrightError, "a name is 3, an int; expected a str or bytes"),
         ("NAME", [""], MaskwrightError, "a name is empty"),
-        ("NAME", ["\udc80"], MaskwrightError, "lone surrogate"),
+        ("NAME", ["\udc80"], MaskwrightError, "half a surrogate pair"),
     ],
 )
 def test_what_cannot_be_held_is_refused(

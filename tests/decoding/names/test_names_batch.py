@@ -185,13 +185,15 @@ def test_what_is_held_is_said_and_ends() -> None:
     with pytest.raises(DeadEndError, match=r"^slot 0: .*: terminal NAME is held to 0 names"):
         batch.fill(np.zeros((2, 9), np.uint32))
     assert copy.deepcopy(batch).is_allowed(0, ord("a")) is False
-    with pytest.raises(MaskwrightError, match="rows know nothing"):
-        ResidentRows([batch.store], "cpu", 8).ids(batch)
+    rows = ResidentRows([batch.store], "cpu", 8)
+    with pytest.raises(DeadEndError, match=r"^row 0: .*: terminal NAME is held to 0 names"):
+        rows.ids(batch)
     batch.reset(0)
     batch.rollback(1, 2)
     words = np.zeros((2, 9), np.uint32)
     batch.fill(words)
     assert words[0].tobytes() != words[1].tobytes()
+    assert np.array_equal(rows.words[rows.ids(batch).long()].numpy(), words.view(np.int32))
     batch.reset(1)
     batch.fill(words)
     assert words[0].tobytes() == words[1].tobytes() and not batch.holds_names
