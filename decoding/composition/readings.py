@@ -102,7 +102,8 @@ class Back:
     """
 
     def __init__(self, rules: Rules, host: Cursor, more: bytes) -> None:
-        self._rules, self._source, self._more = proxy(rules), host, more
+        self._rules: Rules = proxy(rules)
+        self._source, self._more = host, more
 
     @cached_property
     def cursor(self) -> Cursor:
