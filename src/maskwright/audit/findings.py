@@ -36,12 +36,11 @@ class Findings:
 
         Returns the differences, and kind -> how many more were only counted.
         """
-        seen = sorted(self.comparison.seen.values(), key=lambda one: (-one.positions, one.cost))
         # One cause often shows in many parts of a grammar. So different terminals come first, then
         # the same ones after other terminals.
         alike: Counter[tuple[str, int | None]] = Counter()
         by_kind: dict[str, list[tuple[int, Seen]]] = defaultdict(list)
-        for one in seen:
+        for one in sorted(self.comparison.seen.values(), key=lambda one: (-one.positions, one.place)):
             by_kind[one.kind].append((alike[one.kind, one.example.number], one))
             alike[one.kind, one.example.number] += 1
         chosen: list[Seen] = []
@@ -61,8 +60,9 @@ class Findings:
     def _difference(self, seen: Seen, others: Sequence[bytes], seconds: float) -> Difference:
         """The finding for one difference. others : texts to try first when shortening."""
         run, example = self.comparison, seen.example
-        text, at = run.texts[seen.at[0]], seen.at[1]
-        tokens = text.tokens[:at].tolist()
+        _, at, number = seen.place
+        text = run.texts[number]
+        tokens = text.tokens[:at]
         prefix = b"".join(run.vocabulary.tokens[token] for token in tokens)
         line, column = place_of(text.text, len(prefix))
         token = example.token
@@ -102,10 +102,10 @@ class Findings:
             if not run.stand_at(tokens):
                 return False
             run.fill_ours()
-            theirs, _ = run.remote.fill()
+            theirs, _ = run.fill_theirs()
             if example.kind == INCONSISTENT:
-                is_allowed = run.has(theirs, example.token) and run.has(run.ours, example.token)
-                return is_allowed and run.remote.advance([example.token]) == 0
+                is_allowed = theirs[example.token] and run.ours[example.token]
+                return bool(is_allowed) and run.remote.advance([example.token]) == 0
         except (VocabularyError, LimitError, IllegalTokenError):
             return False
         except EngineFailed as error:

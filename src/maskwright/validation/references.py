@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import glob
-import json
 import os
 import re
 import shlex
@@ -103,10 +102,10 @@ kind = sys.argv[1]
 asked = Connection(int(sys.argv[-1]))
 while True:
     try:
-        text = asked.recv_bytes().decode("utf-8", "surrogatepass")
+        text = asked.recv()
     except EOFError:
         break
-    asked.send_bytes(json.dumps(answer(kind, text)).encode())
+    asked.send(answer(kind, text))
 """
 
 
@@ -146,8 +145,8 @@ class ChildReference:
             self._child = Child([self._executable, "-I", "-c", _SERVER, self._kind, *self._options])
         child = self._child
         try:
-            child.send(text.encode("utf-8", "surrogatepass"))
-            answer, message = json.loads(child.receive(self.seconds))
+            child.send(text)
+            answer, message = child.receive(self.seconds)
         except TimeoutError:
             self.close()
             return Judgement("hung", f"no answer within {self.seconds:g} s")
