@@ -318,9 +318,8 @@ class Comparison:
             return [Found(EMPTY)]
         if forced is None and theirs[self.is_text].all() and under[:END_OF_TEXT].any():
             return [Found(UNCONSTRAINED)]
-        configuration = self.sequences.configuration(self.matcher)
-        before = self.sequences.before(configuration.parser_state)
-        numbers = np.append(self.sequences.numbers(configuration), END_OF_TEXT)
+        before = self.sequences.before(self.matcher)
+        numbers = np.append(self.sequences.numbers(self.matcher), END_OF_TEXT)
         if forced is not None:
             return [Found(FORCED, before, int(numbers[forced]), "", int(over.sum()), forced)]
         found = []

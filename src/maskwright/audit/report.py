@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maskwright.analysis.arguments import printable
 from maskwright.analysis.schema.documents import at
 from maskwright.report.parts import table
 from maskwright.validation.report import Report, followed, line, members, tail
@@ -247,10 +248,9 @@ _BEGIN = 200
 """Characters of a text that a terminal shows."""
 
 
-def _printable(text: str) -> str:
-    """The beginning of a text for a terminal: what cannot be printed is escaped as in Python."""
-    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:_BEGIN])
-    return shown + " ..." * (len(text) > _BEGIN)
+def _beginning(text: str) -> str:
+    """The beginning of a text for a terminal."""
+    return printable(text[:_BEGIN]) + " ..." * (len(text) > _BEGIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,9 +347,9 @@ class SchemaAuditReport(EngineReport):
             for one in found:
                 name = f"{one.keyword} {at(one.pointer)}" if kind == ACCEPTS else f"stops {at(one.pointer)}"
                 yield line(f"  {name}  ({one.values:,} values)", "cyan")
-                yield line(f"    {_printable(one.text)}")
+                yield line(f"    {_beginning(one.text)}")
                 if one.why:
-                    yield line(f"    {_printable(one.why)}", "dim")
+                    yield line(f"    {_beginning(one.why)}", "dim")
             if more:
                 yield line(f"  --examples lists {more:,} more", "dim")
         for said, count in self.failures:

@@ -9,7 +9,7 @@ whatever names and numbers the text has.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,17 +32,6 @@ _BEGUN - i: the token ends inside a lexeme of the i-th kind of `TokenSequences`.
 """
 _KEPT = 256
 """Lexer states whose sequences are kept."""
-
-
-class Configuration(NamedTuple):
-    """The state of a text.
-
-    lexer : state of the lexer, with the lexeme under way.
-    parser_state : state of the parser, which the last terminal led to.
-    """
-
-    lexer: int
-    parser_state: int
 
 
 class TokenSequences:
@@ -69,27 +58,30 @@ class TokenSequences:
             if 0 <= symbol < self.grammar.n_terminals:
                 self._led_by.setdefault(state, []).append(symbol)
 
-    def configuration(self, matcher: Any) -> Configuration:
-        """The configuration of a matcher. If it has several stacks, that of the first."""
-        machine, lexer = self._machine, int(matcher.text.memory[constants.LEXER])
-        top = matcher.text.stacks()[0][-1]
-        return Configuration(machine.mode_state[machine.modes.of_state[top]] if lexer == START_STATE else lexer, top)
+    def numbers(self, matcher: Any) -> Int32:
+        """(V,) int32: for each token the number of its sequence, where a matcher stands.
 
-    def numbers(self, configuration: Configuration) -> Int32:
-        """(V,) int32: for each token the number of its sequence.
+        If it has several stacks, that of the first.
 
         Cost: O(bytes of the vocabulary) for a new lexer state.
         """
-        found = self._known.get(configuration.lexer)
+        machine, state = self._machine, int(matcher.text.memory[constants.LEXER])
+        if state == START_STATE:
+            state = machine.mode_state[machine.modes.of_state[_top(matcher)]]
+        found = self._known.get(state)
         if found is None:
             if len(self._known) >= _KEPT:
                 del self._known[next(iter(self._known))]
             # PERF: takes no longer than all tokens in step, in arrays (10 to 200 ms of a CPU for
             # 32,768 to 131,072 tokens)
-            number, state = self._number, configuration.lexer
+            number = self._number
             numbers = [number.setdefault(self._sequence(state, token), len(number)) for token in self._tokens]
             found = self._known[state] = np.array(numbers, np.int32)
         return found
+
+    def before(self, matcher: Any) -> str:
+        """The terminal before, in words: what leads to the state of the parser."""
+        return _names(self.grammar, sorted(set(self._led_by.get(self._machine.origin[_top(matcher)], ()))))
 
     def _sequence(self, state: int, token: bytes) -> tuple[int, ...]:
         """The sequence of a token in a lexer state: numbers of terminals, and marks.
@@ -138,9 +130,10 @@ class TokenSequences:
                 words.append(f"{_names(self.grammar, begun)} (begun)" if begun else "(begun)")
         return " ".join(words) or "ignored text"
 
-    def before(self, state: int) -> str:
-        """The terminal that leads to a state of the parser, in words."""
-        return _names(self.grammar, sorted(set(self._led_by.get(self._machine.origin[state], ()))))
+
+def _top(matcher: Any) -> int:
+    """The parser's state after the last terminal; of several stacks, that of the first."""
+    return int(matcher.text.stacks()[0][-1])
 
 
 def _names(grammar: Any, terminals: Sequence[int]) -> str:

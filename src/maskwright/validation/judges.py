@@ -39,8 +39,8 @@ from maskwright.analysis.schema.style import STYLES
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.validation.grammar_parse import GrammarParse
-from maskwright.validation.instances import InstanceJudge, InstanceVerdict, respelled
-from maskwright.validation.references import make_reference, reference_for
+from maskwright.validation.instances import InstanceJudge, respelled
+from maskwright.validation.references import Judgement, make_reference, reference_for
 from maskwright.validation.replay import facts_of_stop, find_stop, is_text, of_last_line_feed, place_of
 from maskwright.validation.work import Outcome, Setup
 
@@ -206,10 +206,10 @@ class SchemaJudge(Judge):
         if self.judge is None:
             return {"class": NOT_JUDGED, "said": []}
         verdict = self.judge.judge(text)
-        said = [f"{verdict.by}: {verdict.why}"] if verdict.why else []
+        said = [f"{verdict.by}: {verdict.message}"] if verdict.message else []
         return {"class": self._kind_of_refusal(text, verdict), "said": said}
 
-    def _kind_of_refusal(self, text: str, verdict: InstanceVerdict) -> str:
+    def _kind_of_refusal(self, text: str, verdict: Judgement) -> str:
         if verdict.answer == "refused":
             return NO_INSTANCE
         if not self._is_legal(text):
@@ -257,7 +257,7 @@ class SchemaJudge(Judge):
         verdict = None if self.judge is None else self.judge.judge(text)
         if verdict is None or verdict.answer != "refused":
             return {"class": REPLAYED}
-        return {"class": self._kind_of_permission(verdict), "why": f"{verdict.by}: {verdict.why}", "text": text}
+        return {"class": self._kind_of_permission(verdict), "why": f"{verdict.by}: {verdict.message}", "text": text}
 
     def drawn(self, text: str) -> tuple[str, str]:
         if not isinstance(self.constraint, JsonSchema):
@@ -269,9 +269,9 @@ class SchemaJudge(Judge):
             return DRAWN, ""
         if verdict.answer == "accepted":
             return ACCEPTED, ""
-        return self._kind_of_permission(verdict), f"{verdict.by}: {verdict.why}"
+        return self._kind_of_permission(verdict), f"{verdict.by}: {verdict.message}"
 
-    def _kind_of_permission(self, verdict: InstanceVerdict) -> str:
+    def _kind_of_permission(self, verdict: Judgement) -> str:
         """The class of a text that the masks allow and jsonschema refuses."""
         if getattr(self.constraint, "left_out", ()):
             return LEFT_OUT

@@ -57,10 +57,7 @@ class Negative:
         """The function that does this check for one case, see `Check.start`."""
         grammar, vocabulary = setup.store.grammar, setup.store.vocabulary
         matcher = setup.store.matcher(0)
-
-        @cache
-        def oracle() -> Oracle:
-            return Oracle(grammar, grammar.conflicts)
+        oracle = cache(lambda: Oracle(grammar, grammar.conflicts))
 
         def is_legal(text: bytes, is_whole: bool) -> bool | None:
             """What the oracle says of a prefix, or of a whole text; None if it gives no answer."""
@@ -73,14 +70,13 @@ class Negative:
             text, lower, upper = case
             tokens = setup.tokens(text)
             stop, data = find_stop(matcher, tokens), text.encode()
-            is_whole = stop is None
             offset = len(data) + 1 if stop is None else facts_of_stop(text, tokens, stop, vocabulary)["byte"]
             if lower <= offset <= upper:
                 return {"class": RIGHT}
             if offset < lower:
                 kind = EARLY_GRAMMAR if is_legal(data[: offset + 1], False) is False else EARLY
             else:
-                kind = LATE_GRAMMAR if is_legal(data[:offset], is_whole) else LATE
+                kind = LATE_GRAMMAR if is_legal(data[:offset], stop is None) else LATE
             said = "accepted as a whole" if stop is None else f"refused at {offset}: {stop.why}"
             shown = min(offset, len(data))
             return {

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError
+from maskwright.maskstore.vocabulary.masks import flags_of
 from maskwright.validation.oracle import Oracle
 from maskwright.validation.replay import ENDED_EARLY, facts_of_place, facts_of_stop, find_stop
 from maskwright.validation.work import Outcome, Setup
@@ -62,18 +63,12 @@ class OraclePairs:
             counts: Counter[str] = Counter()
             wrong: list[Outcome] = []
             for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
-                prefix = text.encode()[:offset]
-                says = (
-                    oracle.feed(prefix).is_legal_text
-                    if token is None
-                    else oracle.is_allowed(prefix, vocabulary.tokens[token])
-                )
+                state = oracle.feed(text.encode()[:offset])
+                says = state.is_legal_text if token is None else state.allows(vocabulary.tokens[token])
                 counts[kind] += 1
                 if says != is_allowed:
-                    found = facts_of_place(text, offset, offset, token, vocabulary)
-                    wrong.append(
-                        {"class": FALSE_REFUSAL if says else FALSE_PERMISSION, **found, "why": f"drawn as: {kind}"}
-                    )
+                    found = facts_of_place(text, offset, offset, token, vocabulary) | {"why": f"drawn as: {kind}"}
+                    wrong.append({"class": FALSE_REFUSAL if says else FALSE_PERMISSION, **found})
             facts: Outcome = {"class": AGREED, "pairs": counts.total()}
             facts |= {f"pairs: {kind}": n for kind, n in sorted(counts.items())}
             if wrong:
@@ -91,13 +86,12 @@ class _Draw:
     """Draws pairs of a prefix and a token from the masks of a store."""
 
     def __init__(self, store: Any) -> None:
-        tokens = store.vocabulary.tokens
-        size = store.n_words * 32
+        tokens, size = store.vocabulary.tokens, store.n_words * 32
         self.is_text = np.zeros(size, np.bool_)
         self.is_text[store.vocabulary.text_ids()] = True
-        padding = [0] * (size - len(tokens))
-        self.first_byte = np.array([token[0] if token else 0 for token in tokens] + padding)
-        self.length = np.array([len(token) for token in tokens] + padding)
+        padded = [*tokens, *([b""] * (size - len(tokens)))]
+        self.first_byte = np.array([token[0] if token else 0 for token in padded])
+        self.length = np.array([*map(len, padded)])
         self.words = np.zeros(store.n_words, np.uint32)
         self.matcher = store.matcher(0)
         self.vocabulary = store.vocabulary
@@ -119,7 +113,7 @@ class _Draw:
             except (IllegalTokenError, DeadEndError):
                 return  # the text leaves the grammar here; the prefixes before are valid
             fed = position
-            bits = np.unpackbits(self.words.view(np.uint8), bitorder="little").astype(np.bool_)
+            bits = flags_of(self.words)
             if self.vocabulary.eos:
                 yield ends[position], None, bool(bits[list(self.vocabulary.eos)].all()), "end of text"
             allowed = bits & self.is_text

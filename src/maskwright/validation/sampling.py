@@ -156,22 +156,17 @@ class _Sampler:
 
         tokens : the tokens of a text that, when closed, is refused for the cause.
         """
-        stride = max(1, -(-len(tokens) // MINIMAL_STEPS))
-        first = self.first_refused(tokens, range(0, len(tokens) + stride, stride), facts["class"], cause)
-        cut = self.first_refused(tokens, range(max(0, first - stride + 1), first), facts["class"], cause)
+
+        def is_refused(cut: int) -> bool:
+            kind, said, _ = self.close(tokens[:cut])
+            return kind == facts["class"] and cause_of(said) == cause
+
+        n = len(tokens)
+        stride = max(1, -(-n // MINIMAL_STEPS))
+        first = next(filter(is_refused, range(0, n, stride)), n)
+        cut = next(filter(is_refused, range(max(0, first - stride + 1), first)), first)
         _, said, closed = self.close(tokens[:cut])
         facts["minimal"] = self.shown(tokens[:cut], closed, said)
-
-    def first_refused(self, tokens: list[int], cuts: range, kind: str, cause: str) -> int:
-        """The first of some lengths at which the closed prefix is refused for a cause.
-
-        If there is none, the stop of `cuts`, or the number of tokens if that is less.
-        """
-        for cut in cuts:
-            found, said, _ = self.close(tokens[:cut])
-            if found == kind and cause_of(said) == cause:
-                return min(cut, len(tokens))
-        return min(cuts.stop, len(tokens))
 
     def prompt(self, text: str | None, rng: random.Random) -> list[int]:
         """The tokens of a text up to a random one, as far as the masks allow them.
@@ -215,26 +210,27 @@ class _Sampler:
 
         The class may be one of `NOT_COUNTED`.
         """
-        matcher, data = self.matcher, self.bytes_of(tokens)
+        matcher, data, why = self.matcher, self.bytes_of(tokens), ""
         matcher.reset()
         if replay(matcher, tokens) < len(tokens):
             # the tokens were drawn under the masks, so the masks contradict themselves
-            return NO_ENDING, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
-        try:
-            # the ending need not be a shortest one: any short ending shows what the masks allow
-            text, is_plain = matcher.text, self.store.engine == "grammar"
-            ending = endings_of(text).short(text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
-        except (DeadEndError, LimitError) as error:
-            return NO_ENDING, str(error), data.decode("utf-8", "replace")
-        spelt = list(ending.tokens)
-        if replay(matcher, spelt) < len(spelt) or not matcher.is_accepting():
-            return NO_ENDING, f"the masks refuse the ending {ending.data!r}", data.decode("utf-8", "replace")
-        data += ending.data
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            return NO_ENDING, f"not UTF-8 at byte {error.start}", data.decode("utf-8", "replace")
-        return (*self.judge.drawn(text), text)
+            why = "the masks refuse what they allowed before"
+        else:
+            try:
+                # the ending need not be a shortest one: any short ending shows what the masks allow
+                text, is_plain = matcher.text, self.store.engine == "grammar"
+                ending = endings_of(text).short(text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
+                if replay(matcher, [*ending.tokens]) < len(ending.tokens) or not matcher.is_accepting():
+                    why = f"the masks refuse the ending {ending.data!r}"
+                else:
+                    data += ending.data
+                    closed = data.decode("utf-8")
+                    return (*self.judge.drawn(closed), closed)
+            except (DeadEndError, LimitError) as error:
+                why = str(error)
+            except UnicodeDecodeError as error:
+                why = f"not UTF-8 at byte {error.start}"
+        return NO_ENDING, why, data.decode("utf-8", "replace")
 
     def bytes_of(self, tokens: Sequence[int]) -> bytes:
         """The bytes of some tokens."""
