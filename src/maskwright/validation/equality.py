@@ -15,7 +15,6 @@ In: texts. Out: the positions where masks differ. A store is compared with its *
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,51 +59,47 @@ def original_store(store: Store | EntryStore, progress: Progress | None = None) 
     return Store(store.grammar, store.vocabulary, table, automaton.counts)
 
 
-@dataclass(frozen=True)
-class Equality:
+def streamlined(setup: Setup) -> Callable[[str], Outcome]:
     """The check "streamlined". A unit of work is a text.
 
     A text is followed as far as its tokens are legal. The outcome of a text that is not legal as a
     whole is "ended early", unless masks differ before.
     """
+    pair: Any = (_Engines if setup.store.engine else _Decoders)(setup.store, setup.original)
+    vocabulary = setup.store.vocabulary
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one text, see `Check.start`."""
-        pair: Any = (_Engines if setup.store.engine else _Decoders)(setup.store, setup.original)
-        vocabulary = setup.store.vocabulary
+    def run(text: str) -> Outcome:
+        tokens = setup.tokens(text)
+        pair.reset()
+        different: list[Outcome] = []
+        positions = offset = n_different = 0
+        stop: Stop | None = None
+        try:
+            for token in [*tokens, None]:
+                masks = pair.differing_masks()
+                positions += 1
+                n_different += masks is not None
+                if masks is not None and len(different) < 3:
+                    different.append(_difference(text, offset, token, vocabulary, masks))
+                if token is not None:
+                    stop = pair.advance(token)
+                    offset += len(vocabulary.tokens[token])
+                elif not pair.is_accepting():
+                    stop = Stop(len(tokens), None, NOT_COMPLETE)
+                if stop is not None:
+                    break
+        except LimitError:
+            if not different:
+                raise
+        found: Outcome = {"class": SAME, "positions": positions, "different": n_different}
+        if different:
+            found |= {"class": DIFFERENT, **different[0], "more": different[1:]}
+        elif stop is not None:
+            stop = stop._replace(n_tokens=positions - 1)
+            found |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
+        return found
 
-        def run(text: str) -> Outcome:
-            tokens = setup.tokens(text)
-            pair.reset()
-            different: list[Outcome] = []
-            positions = offset = n_different = 0
-            stop: Stop | None = None
-            try:
-                for token in [*tokens, None]:
-                    masks = pair.differing_masks()
-                    positions += 1
-                    n_different += masks is not None
-                    if masks is not None and len(different) < 3:
-                        different.append(_difference(text, offset, token, vocabulary, masks))
-                    if token is not None:
-                        stop = pair.advance(token)
-                        offset += len(vocabulary.tokens[token])
-                    elif not pair.is_accepting():
-                        stop = Stop(len(tokens), None, NOT_COMPLETE)
-                    if stop is not None:
-                        break
-            except LimitError:
-                if not different:
-                    raise
-            found: Outcome = {"class": SAME, "positions": positions, "different": n_different}
-            if different:
-                found |= {"class": DIFFERENT, **different[0], "more": different[1:]}
-            elif stop is not None:
-                stop = stop._replace(n_tokens=positions - 1)
-                found |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
-            return found
-
-        return run
+    return run
 
 
 class _Engines:

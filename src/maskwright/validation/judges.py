@@ -28,7 +28,6 @@ and the finding says in which part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, SchemaError
@@ -294,39 +293,29 @@ class CompositionJudge(Judge):
         return {"class": REFUSED, "part": part, "said": of_last_line_feed(matcher, text)}
 
 
-@dataclass(frozen=True)
-class Replay:
+def replay(setup: Setup, reference: str, reference_seconds: float) -> Callable[[str], Outcome]:
     """The check "replay": is every next token of real texts allowed? A unit of work is a text.
 
     reference, reference_seconds : as for `judge_of`.
     """
+    store, encoder = setup.store, setup.encoder
+    assert encoder is not None
+    matcher, judge = store.matcher(0), judge_of(store, reference, reference_seconds)
 
-    reference: str = "none"
-    reference_seconds: float = 10.0
+    def run(text: str) -> Outcome:
+        text = judge.own(text)
+        spelling = encoder.exact_tokens(text)
+        stop = find_stop(matcher, spelling.tokens)
+        facts: Outcome = {"tokens": len(spelling.tokens) if stop is None else stop.n_tokens}
+        if spelling.respelled:
+            facts["respelled_bytes"] = spelling.respelled
+        if stop is None:
+            return facts | judge.allowed(text)
+        where = facts_of_stop(text, spelling.tokens, stop, store.vocabulary)
+        found = judge.refused(text, where, matcher)
+        if stop.token is not None and stop.good == len(store.vocabulary.tokens[stop.token]):
+            said = [*found["said"], "the engine itself takes the token's bytes, one by one"]
+            found |= {"class": FALSE_REFUSAL, "said": said}
+        return facts | where | found
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one text, see `Check.start`."""
-        store, encoder = setup.store, setup.encoder
-        assert encoder is not None
-        matcher, judge = store.matcher(0), judge_of(store, self.reference, self.reference_seconds)
-
-        def run(text: str) -> Outcome:
-            text = judge.own(text)
-            spelling = encoder.exact_tokens(text)
-            stop = find_stop(matcher, spelling.tokens)
-            facts: Outcome = {"tokens": len(spelling.tokens) if stop is None else stop.n_tokens}
-            if spelling.respelled:
-                facts["respelled_bytes"] = spelling.respelled
-            if stop is None:
-                return facts | judge.allowed(text)
-            where = facts_of_stop(text, spelling.tokens, stop, store.vocabulary)
-            found = judge.refused(text, where, matcher)
-            if stop.token is not None and stop.good == len(store.vocabulary.tokens[stop.token]):
-                said = [*found["said"], "the engine itself takes the token's bytes, one by one"]
-                found |= {"class": FALSE_REFUSAL, "said": said}
-            return facts | where | found
-
-        return run
-
-
-__all__ = ["Judge", "Replay", "judge_of", "reference_of"]
+    return run

@@ -13,7 +13,6 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -37,49 +36,42 @@ TOKENS = 16
 """Most tokens at one prefix."""
 
 
-@dataclass(frozen=True)
-class OraclePairs:
+def oracle_pairs(setup: Setup, seed: int) -> Callable[[str], Outcome]:
     """The check "oracle". A unit of work is a text.
 
     seed : with the text, it decides which pairs are drawn.
+
+    Raises: MissingExtraError if a pattern needs the package regex, and it is not installed.
     """
+    vocabulary, grammar = setup.store.vocabulary, setup.store.grammar
+    draw = _Draw(setup.store)
+    # PERF: all texts share one oracle. A new one would take 2 s for each text under
+    # python.lark, and what an oracle remembers does not change its answers.
+    oracle = Oracle(grammar, grammar.conflicts)
 
-    seed: int = 0
+    def run(text: str) -> Outcome:
+        rng = random.Random(f"{seed}:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}")
+        tokens = setup.tokens(text)
+        counts: Counter[str] = Counter()
+        wrong: list[Outcome] = []
+        for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
+            state = oracle.feed(text.encode()[:offset])
+            says = state.is_legal_text if token is None else state.allows(vocabulary.tokens[token])
+            counts[kind] += 1
+            if says != is_allowed:
+                found = facts_of_place(text, offset, offset, token, vocabulary) | {"why": f"drawn as: {kind}"}
+                wrong.append({"class": FALSE_REFUSAL if says else FALSE_PERMISSION, **found})
+        facts: Outcome = {"class": AGREED, "pairs": counts.total()}
+        facts |= {f"pairs: {kind}": n for kind, n in sorted(counts.items())}
+        if wrong:
+            wrong.sort(key=lambda one: one["class"] != FALSE_REFUSAL)
+            return facts | wrong[0] | {"disagreements": len(wrong), "more": wrong[1:4]}
+        stop = find_stop(draw.matcher, tokens)
+        if stop is not None:
+            facts |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
+        return facts
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one text, see `Check.start`.
-
-        Raises: MissingExtraError if a pattern needs the package regex, and it is not installed.
-        """
-        vocabulary, grammar = setup.store.vocabulary, setup.store.grammar
-        draw = _Draw(setup.store)
-        # PERF: all texts share one oracle. A new one would take 2 s for each text under
-        # python.lark, and what an oracle remembers does not change its answers.
-        oracle = Oracle(grammar, grammar.conflicts)
-
-        def run(text: str) -> Outcome:
-            rng = random.Random(f"{self.seed}:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}")
-            tokens = setup.tokens(text)
-            counts: Counter[str] = Counter()
-            wrong: list[Outcome] = []
-            for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
-                state = oracle.feed(text.encode()[:offset])
-                says = state.is_legal_text if token is None else state.allows(vocabulary.tokens[token])
-                counts[kind] += 1
-                if says != is_allowed:
-                    found = facts_of_place(text, offset, offset, token, vocabulary) | {"why": f"drawn as: {kind}"}
-                    wrong.append({"class": FALSE_REFUSAL if says else FALSE_PERMISSION, **found})
-            facts: Outcome = {"class": AGREED, "pairs": counts.total()}
-            facts |= {f"pairs: {kind}": n for kind, n in sorted(counts.items())}
-            if wrong:
-                wrong.sort(key=lambda one: one["class"] != FALSE_REFUSAL)
-                return facts | wrong[0] | {"disagreements": len(wrong), "more": wrong[1:4]}
-            stop = find_stop(draw.matcher, tokens)
-            if stop is not None:
-                facts |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
-            return facts
-
-        return run
+    return run
 
 
 class _Draw:

@@ -11,7 +11,7 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import fields
 from itertools import islice
@@ -28,25 +28,18 @@ from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.entry_store import EntryStore
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import Store, load_store
-from maskwright.validation import equality, judges, negative, pairs, sampling
+from maskwright.validation import equality, judges, negative, sampling
 from maskwright.validation.corpus import CorpusError, Text, Unreadable, find_corpus, suffixes_of
-from maskwright.validation.kinds import ALWAYS_FAILING, GOOD, GRAMMAR, SCHEMA, UNREADABLE, WHOLE, kind_of
+from maskwright.validation.kinds import ALWAYS_FAILING, CHECKS, GOOD, GRAMMAR, SCHEMA, UNREADABLE, kind_of
 from maskwright.validation.log import ResultsLog
 from maskwright.validation.options import Options
 from maskwright.validation.references import cause_of
 from maskwright.validation.report import Finding, ValidationReport
-from maskwright.validation.work import CRASHED, Check, Outcome, Setup, Unit, run_cluster, run_here, run_processes
+from maskwright.validation.work import CRASHED, Outcome, Setup, Unit, run_cluster, run_here, run_processes
 from maskwright.version import version
 
 if TYPE_CHECKING:
     from maskwright.stores.store import AnyStore
-
-AMOUNTS: Mapping[str, tuple[str, int]] = {
-    "sample": ("samples", 1000),
-    "streamlined": ("positions", 300_000),
-    "oracle": ("pairs", 10_000),
-}
-"""Check -> (what `amount` counts, the default amount). Other checks count bytes of texts."""
 
 OUTCOMES = "3"
 """Version of the outcomes; part of the keys in a log of results.
@@ -87,9 +80,9 @@ def validate(
     jsonl : of a schema, whether the lines of files are instances.
     limit : most texts that are read; None for all.
     amount : number of samples; or the number of positions or pairs after which no further text is
-        taken. `AMOUNTS` has the defaults. The other checks take every text.
+        taken. `kinds.CHECKS` has the defaults. The other checks take every text.
     seed : seed of all that is drawn; 0 by default.
-    budget, cuts, next_token : for "sample", see `sampling.Sampling`.
+    budget, cuts, next_token : for "sample", see `sampling.Sampler`.
     jobs : number of processes; 1 by default.
     scheduler : address of a Dask scheduler, to use its workers instead of processes here.
     resume : file of a log of results. A text with a result in the log is not checked again; new
@@ -132,12 +125,14 @@ class _Run:
             field = None if options.jsonl else options.field
             self.corpus = find_corpus(paths, tuple(options.suffixes) or own, field)
         reference, seconds = judges.reference_of(found, options.reference, options.check), options.reference_seconds
-        is_judged = options.check in ("replay", "sample")
+        self.check = CHECKS[options.check]
+        is_judged = "reference" in self.check.options
         self.reference = judges.judge_of(found, reference, seconds).by if is_judged else "none"
+        self.given = {name: getattr(options, name) for name in self.check.options}
+        if is_judged:
+            self.given["reference"] = reference
         self.encoder = None if self.corpus is None else encoder_of(found.vocabulary, options.tokenizer)
-        self.check = self._check(reference)
-        self.counted, default = AMOUNTS.get(options.check, ("bytes", 0))
-        self.wanted = (options.amount or default) if default else None
+        self.wanted = (options.amount or self.check.amount) if self.check.amount else None
         # name, key and weight of each unit, and its outcome
         self.units: list[tuple[str, str, int]] = []
         self.found: dict[int, Outcome] = {}
@@ -162,20 +157,6 @@ class _Run:
         for option in kind.unfit:
             if getattr(options, option) not in (getattr(Options, option), "none"):
                 raise MaskwrightError(f"--{option} is not for {kind.name}, as {name} is one: leave it out")
-
-    def _check(self, reference: str) -> Check:
-        o = self.options
-        match o.check:
-            case "replay":
-                return judges.Replay(reference, o.reference_seconds)
-            case "sample":
-                return sampling.Sampling(reference, o.reference_seconds, o.seed, o.budget, o.cuts, o.next_token)
-            case "streamlined":
-                return equality.Equality()
-            case "oracle":
-                return pairs.OraclePairs(o.seed)
-            case _:
-                return negative.Negative()
 
     # --- units ---
 
@@ -230,7 +211,7 @@ class _Run:
         self.found[number] = outcome
         self.done += self.units[number][2]
         while self.settled in self.found and not self._is_enough:
-            self.amount += int(self.found[self.settled].get(self.counted, 0))
+            self.amount += int(self.found[self.settled].get(self.check.counted, 0))
             self.settled += 1
         if self.options.check == "sample":
             done, total = len(self.found), self.wanted or 0
@@ -239,14 +220,22 @@ class _Run:
         else:
             done, total = self.done, max(self.done, 0 if self.corpus is None else self.corpus.n_bytes)
         if self.options.progress is not None:
-            self.options.progress(self.counted, done, total)
+            self.options.progress(self.check.counted, done, total)
 
     def _key(self) -> str:
         """The run's key. Runs with equal keys have equal outcomes for equal texts."""
         store, encoder = self.store, "" if self.encoder is None else self.encoder.vocabulary.digest
         # The version stands for the engine: another engine may find another outcome with the same
         # store.
-        parts = version(), OUTCOMES, store.grammar.digest, store.vocabulary.digest, encoder, repr(self.check)
+        parts = (
+            version(),
+            OUTCOMES,
+            self.options.check,
+            store.grammar.digest,
+            store.vocabulary.digest,
+            encoder,
+            repr(self.given),
+        )
         state = hashlib.sha256(" ".join(parts).encode())
         arrays = [store.table] if store.engine else [
             store.cell_start, store.entry_sequence, store.entry_mask, store.sequence_symbols
@@ -264,7 +253,7 @@ class _Run:
             original: Any = None
             if options.check == "streamlined":
                 original = equality.original_store(self.store, options.progress)
-            setup = Setup(self.check, self.store, original, self.encoder)
+            setup = Setup(self.check.start, self.given, self.store, original, self.encoder)
             log = None if options.resume is None else stack.enter_context(closing(ResultsLog(Path(options.resume))))
             units = self._units(log)
             if options.scheduler is not None:
@@ -301,7 +290,7 @@ class _Run:
             if outcomes[number]["class"] in sampling.SEVERITY:
                 first.setdefault(outcomes[number]["cause"], number)
         chosen = [(cause, number) for cause, number in first.items() if cause in [*causes][:MINIMISED_CAUSES]]
-        do = Setup(self.check, self.store, None, self.encoder).start() if chosen else None
+        do = Setup(self.check.start, self.given, self.store, None, self.encoder).start() if chosen else None
         for n, (cause, number) in enumerate(chosen, 1):
             if self.options.progress is not None:
                 self.options.progress("refused samples shortened", n, len(chosen))
@@ -328,7 +317,7 @@ class _Run:
             "seed": options.seed,
         }
         if self.wanted is not None:
-            settings[self.counted] = self.wanted
+            settings[self.check.counted] = self.wanted
         if options.check == "sample":
             settings |= {"budget": options.budget, "cuts": options.cuts, "model": options.next_token is not None}
         facts = {"grammar": self.name}
@@ -340,7 +329,7 @@ class _Run:
             settings=settings,
             classes={kind: counted[kind] for kind in order if counted[kind] or kind in (order[0], failing[0])},
             failures=failures,
-            whole=WHOLE.get(options.check),
+            whole=self.check.whole,
             figures={name: round(count, 3) for name, count in sums.items()},
             causes=causes,
             findings=tuple(

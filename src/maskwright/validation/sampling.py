@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -74,47 +73,41 @@ SEVERITY = (
 """Classes of closed texts, the gravest first. A sample over a limit has none."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """The check "sample". A unit of work is a draw.
+class Sampler:
+    """The check "sample": draws, closes and judges samples. A unit of work is a draw.
 
     reference, reference_seconds : as for `judge_of`.
     seed : seed of all that is drawn.
     budget : most tokens that are drawn for a sample.
     cuts : most cut-offs of a sample.
-    next_token : draws the next token; by default uniformly from the tokens allowed.
+    next_token : draws the next token; None: uniformly from the tokens allowed.
     """
 
-    reference: str = "none"
-    reference_seconds: float = 10.0
-    seed: int = 0
-    budget: int = 100
-    cuts: int = 4
-    next_token: NextToken | None = field(default=None, repr=False)
-
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one draw, see `Check.start`.
-
-        It raises MaskwrightError if `next_token` chooses a token that the mask refuses.
-        """
-        sampler = _Sampler(self, setup)
-        return lambda draw: sampler.run(*draw)
-
-
-class _Sampler:
-    """Draws, closes and judges samples, in one process."""
-
-    def __init__(self, check: Sampling, setup: Setup) -> None:
-        self.check, self.setup, self.store = check, setup, setup.store
+    def __init__(
+        self,
+        setup: Setup,
+        reference: str,
+        reference_seconds: float,
+        seed: int,
+        budget: int,
+        cuts: int,
+        next_token: NextToken | None,
+    ) -> None:
+        self.setup, self.store = setup, setup.store
+        self.seed, self.budget, self.cuts, self.next_token = seed, budget, cuts, next_token
         self.matcher = self.store.matcher(0)
         self.words = np.zeros(self.store.n_words, np.uint32)
         self.eos = frozenset(self.store.vocabulary.eos)
-        self.judge = judge_of(self.store, check.reference, check.reference_seconds)
+        self.judge = judge_of(self.store, reference, reference_seconds)
 
-    def run(self, number: int, text: str | None, cause: str | None) -> Outcome:
-        """The outcome of a sample: of its gravest closed text, see `Draw` and `SEVERITY`."""
-        rng = random.Random(f"{self.check.seed}:{number}")
-        begin_text = getattr(self.check.next_token, "begin_text", None)
+    def __call__(self, draw: Draw) -> Outcome:
+        """The outcome of a sample: of its gravest closed text, see `Draw` and `SEVERITY`.
+
+        Raises: MaskwrightError if `next_token` chooses a token that the mask refuses.
+        """
+        number, text, cause = draw
+        rng = random.Random(f"{self.seed}:{number}")
+        begin_text = getattr(self.next_token, "begin_text", None)
         if begin_text is not None:
             begin_text(number)
         try:
@@ -122,7 +115,7 @@ class _Sampler:
             tokens = self.draw(prompt, rng)
         except DeadEndError as error:
             return {"class": NO_ENDING, "why": str(error)}
-        cuts = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
+        cuts = sorted(rng.sample(range(len(tokens)), min(self.cuts, len(tokens)))) if tokens else []
         facts: Outcome = {
             "class": ACCEPTED,
             "tokens": len(tokens) - len(prompt),
@@ -131,7 +124,7 @@ class _Sampler:
             "limits": 0,
             "not_judged": 0,
         }
-        interventions = getattr(self.check.next_token, "interventions", None)
+        interventions = getattr(self.next_token, "interventions", None)
         if interventions is not None:
             facts["interventions"] = len(interventions)
             facts["masked_away"] = sum(one.probability for one in interventions)
@@ -186,15 +179,15 @@ class _Sampler:
     def draw(self, tokens: list[int], rng: random.Random) -> list[int]:
         """The tokens, and up to a budget of further ones. The matcher has read `tokens` before."""
         tokens = list(tokens)
-        for _ in range(self.check.budget):
+        for _ in range(self.budget):
             self.matcher.fill(self.words)
-            if self.check.next_token is None:
+            if self.next_token is None:
                 allowed = tokens_of(self.words)
                 if not len(allowed):  # the text is whole, and the vocabulary has no end of text
                     break
                 token = int(allowed[rng.randrange(len(allowed))])
             else:
-                token = int(self.check.next_token(tokens, self.words))
+                token = int(self.next_token(tokens, self.words))
                 if not (int(self.words[token >> 5]) >> (token & 31)) & 1:
                     raise MaskwrightError(
                         f"the model chose token {token}, which is masked; it must choose an allowed token"

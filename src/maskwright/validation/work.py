@@ -12,12 +12,12 @@ import pickle
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from maskwright import worker
@@ -60,35 +60,33 @@ class Unit(NamedTuple):
     weight: int
 
 
-class Check(Protocol):
-    """What is done to each unit. It is pickled, and sent to the processes that do it."""
+Start: TypeAlias = Callable[..., Callable[[Any], Outcome]]
+"""A check: from a setup, and options, to the function from a unit's payload to its outcome.
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function from a unit's payload to its outcome, which must be JSON-ready.
-
-        It may raise VocabularyError, for a text that no tokens spell, and LimitError.
-        """
-        ...
+It is pickled, and sent to the processes that do it. What it returns may raise VocabularyError, for
+a text that no tokens spell, and LimitError.
+"""
 
 
 @dataclass(frozen=True)
 class Setup:
     """All that a process needs to do units of work.
 
-    check : what to do.
+    check, options : what to do.
     store : the store under test.
     original : the store that it is compared with; None if the check needs none.
     encoder : turns texts into tokens; None if the check needs none.
     """
 
-    check: Check
+    check: Start
+    options: Mapping[str, Any]
     store: Any
     original: Any = None
     encoder: Encoder | None = None
 
     def start(self) -> Callable[[Any], Outcome]:
         """The function from a unit's payload to its outcome."""
-        do = self.check.start(self)
+        do = self.check(self, **self.options)
 
         def run(payload: Any) -> Outcome:
             try:
@@ -301,6 +299,3 @@ def _do(key: str, pickled: bytes, payloads: list[Any]) -> list[Outcome]:
     if getattr(_local, "key", None) != key:
         _local.key, _local.do = key, pickle.loads(pickled).start()
     return [_local.do(payload) for payload in payloads]
-
-
-__all__ = ["CRASHED", "Check", "Outcome", "Setup", "Unit", "run_cluster", "run_here", "run_processes"]
