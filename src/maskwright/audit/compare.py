@@ -72,7 +72,7 @@ class Found(NamedTuple):
 
     kind : one of `report.ORDER`.
     before : the terminal before, in words.
-    number : of the tokens' sequence (`TokenSequences`); None where the mask as a whole is wrong or
+    sequence : of the tokens, in words (`TokenSequences`); "" where the mask as a whole is wrong or
         the engine failed.
     message : what the engine said.
     tokens : how many have it.
@@ -82,16 +82,16 @@ class Found(NamedTuple):
 
     kind: str
     before: str = ""
-    number: int | None = None
+    sequence: str = ""
     message: str = ""
     tokens: int = 0
     token: int = -1
     has_true: bool = True
 
     @property
-    def key(self) -> tuple[str, str, int | None, str]:
+    def key(self) -> tuple[str, str, str, str]:
         """Equal for what is counted together."""
-        return self.kind, self.before, self.number, self.message
+        return self.kind, self.before, self.sequence, self.message
 
 
 @dataclass
@@ -157,7 +157,7 @@ class Comparison:
         self.eos = list(self.vocabulary.eos)
         self._words = np.zeros(store.n_words, np.uint32)
         self.ours = self._flags(self._words)
-        self.seen: dict[tuple[str, str, int | None, str], Seen] = {}
+        self.seen: dict[tuple[str, str, str, str], Seen] = {}
         self.texts_by_outcome: Counter[str] = Counter()
         counted = [name for names in _COUNTED.values() for name in names if name]
         others = ("true_refused", "failed", "dead_ends", "over_limit", "respelled")
@@ -318,10 +318,10 @@ class Comparison:
             return [Found(EMPTY)]
         if forced is None and theirs[self.is_text].all() and under[:END_OF_TEXT].any():
             return [Found(UNCONSTRAINED)]
-        before = self.sequences.before(self.matcher)
+        before, describe = self.sequences.before(self.matcher), self.sequences.describe
         numbers = np.append(self.sequences.numbers(self.matcher), END_OF_TEXT)
         if forced is not None:
-            return [Found(FORCED, before, int(numbers[forced]), "", int(over.sum()), forced)]
+            return [Found(FORCED, before, describe(int(numbers[forced])), "", int(over.sum()), forced)]
         found = []
         for kind, flags in ((OVER, over), (UNDER, under)):
             ids = np.flatnonzero(flags)
@@ -330,7 +330,7 @@ class Comparison:
                 number, first, n_tokens = (int(each) for each in row)
                 has_true = bool(flags[true]) and int(numbers[true]) == number
                 token = END_OF_TEXT if number == END_OF_TEXT else int(ids[first])
-                found.append(Found(kind, before, number, "", n_tokens, token, has_true))
+                found.append(Found(kind, before, describe(number), "", n_tokens, token, has_true))
         return found
 
     def _forced_token(self, theirs: Flags, over: Flags) -> int | None:

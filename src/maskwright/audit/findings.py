@@ -38,11 +38,11 @@ class Findings:
         """
         # One cause often shows in many parts of a grammar. So different terminals come first, then
         # the same ones after other terminals.
-        alike: Counter[tuple[str, int | None]] = Counter()
+        alike: Counter[tuple[str, str]] = Counter()
         by_kind: dict[str, list[tuple[int, Seen]]] = defaultdict(list)
         for one in sorted(self.comparison.seen.values(), key=lambda one: (-one.positions, one.place)):
-            by_kind[one.kind].append((alike[one.kind, one.example.number], one))
-            alike[one.kind, one.example.number] += 1
+            by_kind[one.kind].append((alike[one.kind, one.example.sequence], one))
+            alike[one.kind, one.example.sequence] += 1
         chosen: list[Seen] = []
         unlisted: dict[str, int] = {}
         for kind in sorted(by_kind, key=ORDER.index):
@@ -71,7 +71,7 @@ class Findings:
         if is_shortest:
             tests = {"tests": _CRASH_TESTS} if example.kind == CRASH else {}
             prefix = shrink(prefix, lambda data: self._shows(seen, data), others=others, seconds=seconds, **tests)
-            if example.number is not None and self._shows(seen, prefix):
+            if example.sequence and self._shows(seen, prefix):
                 token = self.shown_token
             tokens = self.encoder.longest_tokens(prefix)
         why = ""
@@ -82,7 +82,7 @@ class Findings:
         return Difference(
             kind=seen.kind,
             before=example.before,
-            sequence="" if example.number is None else run.sequences.describe(example.number),
+            sequence=example.sequence,
             positions=seen.positions,
             tokens=seen.tokens,
             true_refusals=seen.true_refusals,

@@ -41,7 +41,7 @@ class TokenSequences:
         self._names = [store.grammar.display_name(terminal) for terminal in range(store.grammar.n_terminals)]
         machine = self._machine = machine_of(store.grammar)
         machine.check_lexer(store.table)
-        self._number: dict[tuple[str, ...], int] = {}
+        self._number: dict[str, int] = {}
         self._known: dict[int, Int32] = {}
         # merged state of the parser -> the terminals whose shift leads to it
         self._led_by: dict[int, set[int]] = {}
@@ -66,7 +66,8 @@ class TokenSequences:
             # PERF: takes no longer than all tokens in step, in arrays (10 to 200 ms of a CPU for
             # 32,768 to 131,072 tokens)
             number = self._number
-            numbers = [number.setdefault(self._sequence(state, token), len(number)) for token in self._tokens]
+            words = (" ".join(self._sequence(state, token)) or "ignored text" for token in self._tokens)
+            numbers = [number.setdefault(each, len(number)) for each in words]
             found = self._known[state] = np.array(numbers, np.int32)
         return found
 
@@ -102,7 +103,7 @@ class TokenSequences:
 
     def describe(self, number: int) -> str:
         """A sequence in words."""
-        return "end of text" if number == END_OF_TEXT else " ".join([*self._number][number]) or "ignored text"
+        return "end of text" if number == END_OF_TEXT else [*self._number][number]
 
     def before(self, matcher: Any) -> str:
         """The terminal before, in words: what leads to the state of the parser."""

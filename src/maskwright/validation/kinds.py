@@ -11,7 +11,7 @@ from maskwright.validation.work import CRASHED, NOT_SPELLED, OVER_LIMIT, Start
 
 UNREADABLE = "unreadable"
 """Class of texts that cannot be read."""
-ALWAYS_FAILING = (UNREADABLE, CRASHED)
+ALWAYS_FAILING = (NOT_SPELLED, OVER_LIMIT, UNREADABLE, CRASHED)
 """Classes that make every check fail."""
 
 
@@ -57,54 +57,35 @@ class Kind:
     unfit: tuple[str, ...]
 
 
+_OUTSIDE = (judges.OUTSIDE_TEXT, judges.OUTSIDE_GRAMMAR, judges.OUTSIDE)
+_REFUSED = (judges.REFUSED_GRAMMAR, judges.REFUSED_REFERENCE, sampling.NO_ENDING, judges.UNDECIDED)
 GRAMMAR = Kind(
     "a grammar",
     {
-        "replay": (
-            (judges.REPLAYED, judges.OUTSIDE_TEXT, judges.OUTSIDE_GRAMMAR, judges.OUTSIDE),
-            (judges.FALSE_REFUSAL, NOT_SPELLED, OVER_LIMIT),
-        ),
-        "sample": (
-            (judges.ACCEPTED,),
-            (judges.REFUSED_GRAMMAR, judges.REFUSED_REFERENCE, sampling.NO_ENDING, judges.UNDECIDED, OVER_LIMIT),
-        ),
-        "streamlined": ((equality.SAME, replay.ENDED_EARLY), (equality.DIFFERENT, NOT_SPELLED, OVER_LIMIT)),
-        "oracle": (
-            (pairs.AGREED, replay.ENDED_EARLY),
-            (pairs.FALSE_REFUSAL, pairs.FALSE_PERMISSION, NOT_SPELLED, OVER_LIMIT),
-        ),
+        "replay": ((judges.REPLAYED, *_OUTSIDE), (judges.FALSE_REFUSAL,)),
+        "sample": ((judges.ACCEPTED,), _REFUSED),
+        "streamlined": ((equality.SAME, replay.ENDED_EARLY), (equality.DIFFERENT,)),
+        "oracle": ((pairs.AGREED, replay.ENDED_EARLY), (pairs.FALSE_REFUSAL, pairs.FALSE_PERMISSION)),
         "negative": (
             (negative.RIGHT, negative.EARLY_GRAMMAR),
-            (negative.EARLY, negative.LATE, negative.LATE_GRAMMAR, NOT_SPELLED, OVER_LIMIT),
+            (negative.EARLY, negative.LATE, negative.LATE_GRAMMAR),
         ),
     },
     (),
 )
+_LENIENT = (judges.LEFT_OUT, judges.FORMATS_DIFFER)
+_NO_INSTANCES = (judges.NO_INSTANCE, judges.SPELLED_OTHERWISE, judges.BY_A_FORMAT, judges.NOT_JUDGED)
 SCHEMA = Kind(
     "a schema or a pattern",
     {
-        "replay": (
-            (
-                judges.REPLAYED,
-                judges.NO_INSTANCE,
-                judges.SPELLED_OTHERWISE,
-                judges.BY_A_FORMAT,
-                judges.NOT_JUDGED,
-                judges.LEFT_OUT,
-                judges.FORMATS_DIFFER,
-            ),
-            (judges.FALSE_REFUSAL, judges.FALSE_PERMISSION, NOT_SPELLED, OVER_LIMIT),
-        ),
-        "sample": (
-            (judges.ACCEPTED, judges.DRAWN, judges.LEFT_OUT, judges.FORMATS_DIFFER),
-            (judges.FALSE_PERMISSION, sampling.NO_ENDING, OVER_LIMIT),
-        ),
+        "replay": ((judges.REPLAYED, *_NO_INSTANCES, *_LENIENT), (judges.FALSE_REFUSAL, judges.FALSE_PERMISSION)),
+        "sample": ((judges.ACCEPTED, judges.DRAWN, *_LENIENT), (judges.FALSE_PERMISSION, sampling.NO_ENDING)),
     },
     ("resume",),
 )
 COMPOSITION = Kind(
     "a composition",
-    {"replay": ((judges.REPLAYED,), (judges.REFUSED, NOT_SPELLED, OVER_LIMIT))},
+    {"replay": ((judges.REPLAYED,), (judges.REFUSED,))},
     ("reference", "scheduler", "resume", "jsonl"),
 )
 

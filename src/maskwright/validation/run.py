@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,13 +124,11 @@ class _Run:
                 own = (".jsonl", ".ndjson") if options.jsonl else (".json",)
             field = None if options.jsonl else options.field
             self.corpus = find_corpus(paths, tuple(options.suffixes) or own, field)
-        reference, seconds = judges.reference_of(found, options.reference, options.check), options.reference_seconds
-        self.check = CHECKS[options.check]
-        is_judged = "reference" in self.check.options
-        self.reference = judges.judge_of(found, reference, seconds).by if is_judged else "none"
-        self.given = {name: getattr(options, name) for name in self.check.options}
-        if is_judged:
-            self.given["reference"] = reference
+        self.check, reference = CHECKS[options.check], judges.reference_of(found, options.reference, options.check)
+        asked = replace(options, reference=reference)
+        self.given = {name: getattr(asked, name) for name in self.check.options}
+        is_judged = "reference" in self.given
+        self.reference = judges.judge_of(found, reference, asked.reference_seconds).by if is_judged else "none"
         self.encoder = None if self.corpus is None else encoder_of(found.vocabulary, options.tokenizer)
         self.wanted = (options.amount or self.check.amount) if self.check.amount else None
         # name, key and weight of each unit, and its outcome
