@@ -59,7 +59,7 @@ CEILINGS = {
     "maskstore/verify": 3_500,
     "maskstore/vocabulary": 2_600,
     "src/maskwright": 2_600,
-    "src/maskwright/audit": 3_100,
+    "src/maskwright/audit": 2_850,
     "src/maskwright/cli": 2_950,
     "src/maskwright/lint": 4_000,
     "src/maskwright/models": 200,
@@ -68,7 +68,7 @@ CEILINGS = {
     "src/maskwright/servecheck": 1_300,
     "src/maskwright/serving": 5_100,
     "src/maskwright/stores": 1_750,
-    "src/maskwright/validation": 5_100,
+    "src/maskwright/validation": 4_850,
 }
 """The most lines of each folder's own files. They only fall: who makes a folder smaller lowers its ceiling."""
 SLACK = 100

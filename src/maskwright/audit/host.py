@@ -14,11 +14,12 @@ MISSING that and the package.
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import runpy
 import sys
 import time
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 from typing import Any
 
 GREETING = "maskwright audit 2"
@@ -107,20 +108,6 @@ class Host:
             return FAILED, f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _engines() -> Any:
-    """The module `engines`, loaded by its path.
-
-    This interpreter may not know it under any name.
-    """
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines.py")
-    spec = importlib.util.spec_from_file_location("maskwright_audit_engines", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def main() -> None:
     """Answer requests until nobody asks any more."""
     # Do not import from this file's folder: its files have names that packages may have.
@@ -128,12 +115,14 @@ def main() -> None:
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != folder]
     connection = Connection(int(sys.argv[1]))
     connection.send(GREETING)
+    # This interpreter may not know the module under any name.
+    engines = os.path.join(folder, "engines.py")
     host: Host | None = None
     while True:
         asked = connection.recv()
         try:
             if host is None:
-                host = Host(_engines(), connection)
+                host = Host(SimpleNamespace(**runpy.run_path(engines)), connection)
             said = host.answer(*asked)
         except ModuleNotFoundError as error:  # of NumPy
             said = MISSING, (str(error), error.name)

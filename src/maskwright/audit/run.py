@@ -19,7 +19,7 @@ from maskwright.analysis.grammar.lark_files import read_file
 from maskwright.analysis.schema.text_patterns import load_regex
 from maskwright.audit.compare import OUTCOMES, Comparison, EncodedText, Progress
 from maskwright.audit.engines import BUILT_IN, EngineGrammar
-from maskwright.audit.findings import Findings
+from maskwright.audit.findings import differences_of
 from maskwright.audit.remote import RemoteEngine, check_engine
 from maskwright.audit.report import AuditReport, spread
 from maskwright.maskstore.vocabulary.encoders import Encoder, encoder_of
@@ -118,7 +118,7 @@ def audit(
         run.warm_up()
         run.read(max_positions, seed)
         gave_up = remote.gave_up
-        differences, unlisted = Findings(run, encoder).differences(examples, shrink_seconds)
+        differences, unlisted = differences_of(run, encoder, examples, shrink_seconds)
     return AuditReport(
         engine=facts,
         store={"grammar": store.grammar.name, "vocabulary": name, "lexing": store.grammar.lexing},

@@ -253,28 +253,25 @@ class SchemaJudge(Judge):
         return found
 
     def allowed(self, text: str) -> Outcome:
-        verdict = None if self.judge is None else self.judge.judge(text)
-        if verdict is None or verdict.answer != "refused":
-            return {"class": REPLAYED}
-        return {"class": self._kind_of_permission(verdict), "why": f"{verdict.by}: {verdict.message}", "text": text}
+        kind, why = self._permitted(text)
+        return {"class": REPLAYED} if kind in (ACCEPTED, DRAWN) else {"class": kind, "why": why, "text": text}
 
     def drawn(self, text: str) -> tuple[str, str]:
-        if not isinstance(self.constraint, JsonSchema):
-            if self.constraint.automaton.matches(text.encode()):
-                return ACCEPTED, ""
-            return FALSE_PERMISSION, "the automaton refuses it"
-        verdict = None if self.judge is None else self.judge.judge(text)
-        if verdict is None or verdict.answer == "not judged":
-            return DRAWN, ""
-        if verdict.answer == "accepted":
+        if isinstance(self.constraint, JsonSchema):
+            return self._permitted(text)
+        if self.constraint.automaton.matches(text.encode()):
             return ACCEPTED, ""
-        return self._kind_of_permission(verdict), f"{verdict.by}: {verdict.message}"
+        return FALSE_PERMISSION, "the automaton refuses it"
 
-    def _kind_of_permission(self, verdict: Judgement) -> str:
-        """The class of a text that the masks allow and jsonschema refuses."""
+    def _permitted(self, text: str) -> tuple[str, str]:
+        """The class of a text that the masks allow, and what was said."""
+        verdict = None if self.judge is None else self.judge.judge(text)
+        if verdict is None or verdict.answer != "refused":
+            return ACCEPTED if verdict is not None and verdict.answer == "accepted" else DRAWN, ""
+        why = f"{verdict.by}: {verdict.message}"
         if getattr(self.constraint, "left_out", ()):
-            return LEFT_OUT
-        return FORMATS_DIFFER if verdict.keyword == "format" else FALSE_PERMISSION
+            return LEFT_OUT, why
+        return FORMATS_DIFFER if verdict.keyword == "format" else FALSE_PERMISSION, why
 
 
 def _without_formats(schema: Any) -> Any:
