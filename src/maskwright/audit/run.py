@@ -25,7 +25,7 @@ from maskwright.audit.report import AuditReport, spread
 from maskwright.maskstore.vocabulary.encoders import Encoder, encoder_of
 from maskwright.maskstore.vocabulary.tokenizer_files import found_file
 from maskwright.stores.store import Store
-from maskwright.validation.corpus import CorpusError, Text, find_corpus, suffixes_of
+from maskwright.validation.corpus import Corpus, CorpusError, Text, find_corpus, suffixes_of
 
 
 def audit(
@@ -93,20 +93,7 @@ def audit(
     encoder, source = encoder_of(store.vocabulary, source), source or name
     path = absolute(found_file(source)) if isinstance(source, str | os.PathLike) else ""
     corpus = find_corpus(given, tuple(suffixes) or suffixes_of(store.grammar.name), field)
-    texts: list[EncodedText] = []
-    unreadable: list[tuple[str, str]] = []
-    done = 0
-    for text in islice(corpus, limit):
-        done += text.weight
-        if progress is not None:
-            progress("bytes encoded", min(done, corpus.n_bytes), corpus.n_bytes)
-        try:
-            if isinstance(text, Text):
-                texts.append(EncodedText(text.name, text.text, encoder.exact_tokens(text.text).tokens))
-            else:
-                unreadable.append((text.name, text.reason))
-        except VocabularyError as error:
-            unreadable.append((text.name, str(error)))
+    texts, unreadable = _encoded(corpus, limit, encoder, progress)
     if not texts and not unreadable:
         raise CorpusError(f"there is no text in {', '.join(given)}")
     grammar = _engine_grammar(grammar_text, engine_grammar)
@@ -138,6 +125,27 @@ def audit(
         gave_up=gave_up,
         seconds=time.perf_counter() - begin,
     )
+
+
+def _encoded(
+    corpus: Corpus, limit: int | None, encoder: Encoder, progress: Progress | None
+) -> tuple[list[EncodedText], list[tuple[str, str]]]:
+    """The texts of a corpus with their tokens, and (name, reason) of the unusable ones."""
+    texts: list[EncodedText] = []
+    unreadable: list[tuple[str, str]] = []
+    done = 0
+    for text in islice(corpus, limit):
+        done += text.weight
+        if progress is not None:
+            progress("bytes encoded", min(done, corpus.n_bytes), corpus.n_bytes)
+        try:
+            if isinstance(text, Text):
+                texts.append(EncodedText(text.name, text.text, encoder.exact_tokens(text.text).tokens))
+            else:
+                unreadable.append((text.name, text.reason))
+        except VocabularyError as error:
+            unreadable.append((text.name, str(error)))
+    return texts, unreadable
 
 
 def read_pattern(source: str) -> tuple[str, EngineGrammar]:
