@@ -55,8 +55,8 @@ def oracle_pairs(setup: Setup, seed: int) -> Callable[[str], Outcome]:
         counts: Counter[str] = Counter()
         wrong: list[Outcome] = []
         for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
-            state = oracle.feed(text.encode()[:offset])
-            says = state.is_legal_text if token is None else state.allows(vocabulary.tokens[token])
+            prefix, known = text.encode()[:offset], vocabulary.tokens
+            says = oracle.is_legal_text(prefix) if token is None else oracle.is_allowed(prefix, known[token])
             counts[kind] += 1
             if says != is_allowed:
                 found = facts_of_place(text, offset, offset, token, vocabulary) | {"why": f"drawn as: {kind}"}

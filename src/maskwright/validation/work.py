@@ -126,7 +126,8 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
     pool = Pool(worker.Setup(f"{__name__}:answering", (pickle.dumps(setup),), _ANY_MEMORY), jobs)
     threads = ThreadPoolExecutor(jobs)
     try:
-        yield from _spread(units, partial(threads.submit, _ask, pool), lambda: 2 * jobs, WorkerError)
+        submit = lambda payloads: threads.submit(_ask, pool, payloads)  # noqa: E731
+        yield from _spread(units, submit, lambda: 2 * jobs, WorkerError)
     finally:  # the threads end when their workers do
         pool.close()
         threads.shutdown(cancel_futures=True)
