@@ -59,7 +59,7 @@ CEILINGS = {
     "maskstore/verify": 3_500,
     "maskstore/vocabulary": 2_600,
     "src/maskwright": 2_500,
-    "src/maskwright/audit": 3_100,
+    "src/maskwright/audit": 2_850,
     "src/maskwright/cli": 2_900,
     "src/maskwright/lint": 3_600,
     "src/maskwright/models": 200,
@@ -68,7 +68,7 @@ CEILINGS = {
     "src/maskwright/servecheck": 1_250,
     "src/maskwright/serving": 4_850,
     "src/maskwright/stores": 1_700,
-    "src/maskwright/validation": 5_100,
+    "src/maskwright/validation": 4_850,
 }
 """The most lines of each folder's own files. They only fall: who makes a folder smaller lowers its ceiling."""
 SLACK = 100

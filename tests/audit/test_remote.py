@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -134,11 +133,10 @@ def test_a_python_without_numpy(tmp_path: Path) -> None:
 def test_the_process_ends_with_whoever_asks() -> None:
     child = Child([sys.executable, host.__file__])
     assert child.receive(20) == host.GREETING
-    facts = {"engine": "lists_engine:make", "grammar": "WORD", "own": None, "own_name": ""}
-    vocabulary = {"name": "v", "tokens": ["", "5b"], "special": {"0": "</s>"}, "eos": [0], "path": ""}
-    child.send(bytes((host.START,)) + json.dumps({**facts, "vocabulary": vocabulary}).encode())
-    said = child.receive(20)
-    assert said[0] == host.OK and json.loads(said[1:])["version"] == ""
+    grammar, vocabulary = ("WORD", None, ""), ("v", [b"", b"["], {0: "</s>"}, [0], "")
+    child.send(("start", "lists_engine:make", grammar, vocabulary))
+    status, facts = child.receive(20)
+    assert status == host.OK and facts["version"] == ""
     assert child.end(20) == 0
 
 

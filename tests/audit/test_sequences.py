@@ -52,8 +52,8 @@ def test_sequences(text: str) -> None:
     sequences = TokenSequences(store)
     matcher = store.matcher()
     matcher.advance_bytes(text.encode())
-    numbers = sequences.numbers(sequences.configuration(matcher))
-    assert numbers is sequences.numbers(sequences.configuration(matcher)) and numbers.shape == (vocabulary.size,)
+    numbers = sequences.numbers(matcher)
+    assert numbers is sequences.numbers(matcher) and numbers.shape == (vocabulary.size,)
     found = {token: sequences.describe(int(numbers[257 + i])) for i, token in enumerate(TOKENS)}
     wanted = {token: expected(text, token) for token in TOKENS}
     assert found == wanted
@@ -70,7 +70,7 @@ def test_terminals_before() -> None:
     shown = []
     for data in (b"", b"(", b"t", b")"):
         matcher.advance_bytes(data)
-        shown.append(sequences.before(sequences.configuration(matcher).parser_state))
+        shown.append(sequences.before(matcher))
     assert shown == ["the start", "LPAR", "N or T or F or ...", "RPAR"]
     assert sequences.describe(END_OF_TEXT) == "end of text"
 
@@ -84,6 +84,6 @@ def test_contextual_lexing_says_where_it_stops_knowing() -> None:
     shown = []
     for data in (b"", b"y="):
         matcher.advance_bytes(data)
-        numbers = sequences.numbers(sequences.configuration(matcher))
+        numbers = sequences.numbers(matcher)
         shown.append([sequences.describe(int(number)) for number in numbers[257:]])
     assert shown[1][2] == "REGEX" and any("..." in one for one in shown[0])

@@ -57,12 +57,12 @@ def test_documents_are_known_to_the_judge() -> None:
 
 
 def test_without_jsonschema_nothing_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: object) -> None:
+    def missing(*_: object) -> None:
         raise ImportError
 
     monkeypatch.setattr(instances, "_validator", missing)
     verdict = InstanceJudge(mw.load_schema({})).judge("1")
-    assert verdict.answer == "not judged" and "pip install 'maskwright[schema]'" in verdict.why
+    assert verdict.answer == "not judged" and "pip install 'maskwright[schema]'" in verdict.message
     report = mw.validate(store({"type": "null"}), check="sample", amount=2)
     assert report.classes == {"accepted": 0, "drawn: nobody else judged": 2, "false permission": 0}
     assert report.settings["reference"] == "nobody (no jsonschema)"

@@ -16,7 +16,7 @@ from shares import share
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Lexing, Terminal
 from maskwright.analysis.loading import Indenter, parse_grammar
 from maskwright.validation.grammar_parse import GrammarParse
-from maskwright.validation.oracle_patterns import Pattern
+from maskwright.validation.oracle_patterns import Pattern, first_bytes
 
 
 @lru_cache(maxsize=64)
@@ -222,3 +222,9 @@ def test_a_pattern_that_never_ends_is_not_open() -> None:
         (2, False),
         (-1, False),
     ]
+
+
+@pytest.mark.parametrize("character", "a\x7f\x80é\u07ff\u0800\u0905€\uffff\U00010000\U00050000\U0010ffff")
+def test_first_bytes_are_those_of_utf8(character: str) -> None:
+    """Those of some characters were taken for 0."""
+    assert first_bytes(Terminal("T", f"[{character}]+a")) == {character.encode()[0]}

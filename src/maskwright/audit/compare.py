@@ -21,9 +21,11 @@ import contextlib
 import random
 import re
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -33,35 +35,36 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.audit.remote import EngineFailed, RemoteEngine
 from maskwright.audit.report import EMPTY, FORCED, INCONSISTENT, OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
-from maskwright.maskstore.vocabulary.masks import tokens_of, words_of
 from maskwright.stores.store import Store
 from maskwright.validation.replay import replay
 
 Progress = Callable[[str, int, int], None]
-Words = npt.NDArray[np.uint32]
-Tokens = list[int]
+Flags = npt.NDArray[np.bool_]
+"""(V + 1,) bool; which tokens for text a mask has, and at -1 whether the text may end."""
 
-WHOLE = "texts read to their end by both"
-REFUSED = "texts ended by the engine, which refuses them"
-RESPELLED = "texts ended where the engine forces other tokens for them"
-OUTSIDE = "texts that leave the grammar"
-FAILED = "texts ended by a failure of the engine"
-OVER_LIMIT = "texts over a limit of the exact engine"
-NOT_DRAWN = "texts of which no position was drawn"
+OUTCOMES = WHOLE, REFUSED, RESPELLED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN = (
+    "texts read to their end by both",
+    "texts ended by the engine, which refuses them",
+    "texts ended where the engine forces other tokens for them",
+    "texts that leave the grammar",
+    "texts ended by a failure of the engine",
+    "texts over a limit of the exact engine",
+    "texts of which no position was drawn",
+)
+"""The outcomes of a text, in the order of the report."""
 
 
-@dataclass(frozen=True)
-class EncodedText:
+class EncodedText(NamedTuple):
     """A text of the corpus.
 
     name : in the corpus.
     text : what it says.
-    tokens : (n,) int32; the tokenizer's ids, which spell it exactly.
+    tokens : the tokenizer's ids, which spell it exactly.
     """
 
     name: str
     text: str
-    tokens: npt.NDArray[np.int32]
+    tokens: list[int]
 
 
 class Found(NamedTuple):
@@ -69,46 +72,44 @@ class Found(NamedTuple):
 
     kind : one of `report.ORDER`.
     before : the terminal before, in words.
-    number : of the tokens' sequence (`TokenSequences`); None where the mask as a whole is wrong or
+    sequence : of the tokens, in words (`TokenSequences`); "" where the mask as a whole is wrong or
         the engine failed.
     message : what the engine said.
     tokens : how many have it.
-    token : the shortest of them; -1 for none.
+    token : the shortest of them; -1 for none, and for the end of the text.
     has_true : whether the true next token is one of them, or the mask as a whole is wrong.
     """
 
     kind: str
     before: str = ""
-    number: int | None = None
+    sequence: str = ""
     message: str = ""
     tokens: int = 0
     token: int = -1
     has_true: bool = True
 
     @property
-    def key(self) -> tuple[str, str, int | None, str]:
+    def key(self) -> tuple[str, str, str, str]:
         """Equal for what is counted together."""
-        return self.kind, self.before, self.number, self.message
+        return self.kind, self.before, self.sequence, self.message
 
 
 @dataclass
 class Seen:
     """A difference while it is counted.
 
-    example : the best one, at `at`.
+    example : the best one. True refusals come first, then early positions.
+    place : of the example: whether it is no true refusal, position in the text, number of the text.
     positions : masks with it.
     tokens : tokens with it, over all these masks.
     true_refusals : texts that it ended.
-    at : text and position of the example.
-    cost : of the example; lower is better. True refusals come first, then early positions.
     """
 
     example: Found
+    place: tuple[bool, int, int]
     positions: int = 0
     tokens: int = 0
     true_refusals: int = 0
-    at: tuple[int, int] = (0, 0)
-    cost: tuple[bool, int] = (True, 1 << 62)
 
     @property
     def kind(self) -> str:
@@ -151,17 +152,18 @@ class Comparison:
         self.vocabulary = store.vocabulary
         self.matcher = store.matcher(0)
         self.sequences = TokenSequences(store)
-        self.lengths = np.array([len(token) for token in self.vocabulary.tokens], np.int64)
-        self.text_bits: Words = words_of(np.flatnonzero(self.lengths), len(self.lengths))
+        self.lengths = np.array([*map(len, self.vocabulary.tokens), 0])
+        self.is_text = self.lengths > 0
         self.eos = list(self.vocabulary.eos)
-        self.ours = np.zeros(store.n_words, np.uint32)
-        self.seen: dict[tuple[str, str, int | None, str], Seen] = {}
+        self._words = np.zeros(store.n_words, np.uint32)
+        self.ours = self._flags(self._words)
+        self.seen: dict[tuple[str, str, str, str], Seen] = {}
         self.texts_by_outcome: Counter[str] = Counter()
         counted = [name for names in _COUNTED.values() for name in names if name]
         others = ("true_refused", "failed", "dead_ends", "over_limit", "respelled")
         self.counts = dict.fromkeys(("masks", *counted, *others), 0)
         self.nanoseconds: dict[str, list[int]] = {"theirs": [], "ours": []}
-        self.text = 0
+        self.text = self.at = 0
 
     # --- reading ---
 
@@ -173,73 +175,65 @@ class Comparison:
         with contextlib.suppress(EngineFailed):
             self.stand_at([])
             self.fill_ours()
-            self.remote.fill()
+            self.fill_theirs()
 
     def read(self, max_positions: int, seed: int) -> None:
         """Compare the masks at all positions of the texts, or at `max_positions` drawn ones.
 
         seed : of the draw.
         """
-        ends = np.cumsum([len(text.tokens) + 1 for text in self.texts])
-        total = int(ends[-1]) if len(ends) else 0
-        chosen = np.arange(total)
+        *begins, total = accumulate((len(text.tokens) + 1 for text in self.texts), initial=0)
+        chosen: Sequence[int] = range(total)
         if total > max_positions:
-            chosen = np.array(sorted(random.Random(seed).sample(range(total), max_positions)), np.int64)
-        cuts = np.searchsorted(chosen, ends)
-        for number, text in enumerate(self.texts):
+            chosen = sorted(random.Random(seed).sample(chosen, max_positions))
+        for number, (text, begin) in enumerate(zip(self.texts, begins, strict=True)):
             self.text = number
-            begin, end = (0 if number == 0 else int(cuts[number - 1])), int(cuts[number])
-            wanted = (chosen[begin:end] - (ends[number] - len(text.tokens) - 1)).tolist()
-            if not wanted or self.remote.gave_up:
-                self.texts_by_outcome[NOT_DRAWN] += 1
-                continue
-            self.done, self.total = begin, len(chosen)
-            try:
-                outcome = self._read_text(text.tokens.tolist(), wanted)
-            except LimitError:
-                outcome = OVER_LIMIT
-                self.counts["over_limit"] += 1
-            except EngineFailed as error:
-                self.counts["failed"] += 1
-                self._count(Found(error.kind, message=cause(error)))
-                outcome = FAILED
+            first, end = bisect_left(chosen, begin), bisect_left(chosen, begin + len(text.tokens) + 1)
+            outcome, self._progress = NOT_DRAWN, (first, len(chosen))
+            if first < end and not self.remote.gave_up:
+                try:
+                    outcome = self._read_text(text.tokens, [at - begin for at in chosen[first:end]])
+                except LimitError:
+                    outcome = OVER_LIMIT
+                    self.counts["over_limit"] += 1
+                except EngineFailed as error:
+                    outcome = FAILED
+                    self.counts["failed"] += 1
+                    self._count(Found(error.kind, message=cause(error)))
+                self._tell(end - first)
             self.texts_by_outcome[outcome] += 1
-            self._tell(end)
 
-    def _tell(self, done: int) -> None:
-        """Report progress."""
+    def _tell(self, n: int) -> None:
+        """Report progress: n of the positions of a text are done."""
+        done, total = self._progress
         if self.progress is not None:
-            self.progress("masks", done, self.total)
+            self.progress("masks", done + n, total)
 
-    def _read_text(self, tokens: Tokens, wanted: Sequence[int]) -> str:
+    def _read_text(self, tokens: list[int], wanted: list[int]) -> str:
         """Compare the masks at some positions of one text. Returns the outcome."""
-        self.at = 0
+        self.at = at = 0
         self.remote.reset()
         self.matcher.reset()
-        at = 0
-        for number, stop in enumerate([*wanted, len(tokens)]):
+        for number, stop in enumerate([*wanted, None]):
             segment = tokens[at:stop]
             taken = replay(self.matcher, segment)
             self.at = at + taken
             theirs = self.remote.advance(segment[:taken])
+            at += theirs
             if theirs < taken:
-                at += theirs
                 self.stand_at(tokens[:at])
                 self._compare(at, tokens[at], is_refused=True)
                 return REFUSED
-            at += taken
-            if at < stop:
+            if taken < len(segment):
                 self._compare(at, tokens[at])
                 return OUTSIDE
-            if number == len(wanted):
-                break
-            if kind := self._compare(at, tokens[at] if at < len(tokens) else None):
+            if stop is not None and (kind := self._compare(at, tokens[at] if at < len(tokens) else END_OF_TEXT)):
                 return RESPELLED if kind == FORCED else REFUSED
             if number % 64 == 0:
-                self._tell(self.done + number)
+                self._tell(number)
         return WHOLE if self.matcher.is_accepting() else OUTSIDE
 
-    def stand_at(self, tokens: Tokens) -> bool:
+    def stand_at(self, tokens: list[int]) -> bool:
         """Make both engines read some tokens from the start; False if one of them refuses."""
         self.matcher.reset()
         if replay(self.matcher, tokens) < len(tokens):
@@ -248,23 +242,37 @@ class Comparison:
         return self.remote.advance(tokens) == len(tokens)
 
     def fill_ours(self) -> int:
-        """Fill our mask, and return the nanoseconds that it took.
+        """Make our mask, `ours`, and return the nanoseconds that it took.
 
         At a dead end the mask is empty and -1 is returned.
         """
         begin = time.perf_counter_ns()
         try:
-            self.matcher.fill(self.ours)
+            self.matcher.fill(self._words)
+            took = time.perf_counter_ns() - begin
         except DeadEndError:
-            self.ours[:] = 0
-            return -1
-        return time.perf_counter_ns() - begin
+            self._words[:] = 0
+            took = -1
+        self.ours = self._flags(self._words)
+        return took
 
-    def _compare(self, at: int, true: int | None, is_refused: bool = False) -> str:
+    def fill_theirs(self) -> tuple[Flags, int]:
+        """The mask of the engine under audit, and the nanoseconds that it took."""
+        words, took = self.remote.fill()
+        return self._flags(words), took
+
+    def _flags(self, words: npt.NDArray[np.uint32]) -> Flags:
+        bits = np.unpackbits(words.view(np.uint8), count=len(self.is_text), bitorder="little").astype(np.bool_)
+        ends = bits[self.eos].any()
+        bits &= self.is_text
+        bits[END_OF_TEXT] = ends
+        return bits
+
+    def _compare(self, at: int, true: int, is_refused: bool = False) -> str:
         """Compare the masks after the tokens that both engines have read.
 
         at : position in the text, in tokens.
-        true : the next token; None for the end of the text.
+        true : the next token; -1 for the end of the text.
         is_refused : whether the engine's `advance` has refused it.
 
         Returns "" if the engine goes on with the true token, or if that is illegal; else FORCED if
@@ -272,120 +280,83 @@ class Comparison:
         """
         self.at = at
         ours_took = self.fill_ours()
-        theirs, theirs_took = self.remote.fill()
+        theirs, theirs_took = self.fill_theirs()
         self.counts["masks"] += 1
         self.nanoseconds["theirs"].append(theirs_took)
         if ours_took >= 0:
             self.nanoseconds["ours"].append(ours_took)
         else:
             self.counts["dead_ends"] += 1
-        is_legal = self.has(self.ours, true)
-        is_wrong = is_legal and (is_refused or not self.has(theirs, true))
+        is_wrong = bool(self.ours[true]) and (is_refused or not theirs[true])
         differences = self.differences(theirs, true, may_force=not is_refused)
         kinds = {one.kind for one in differences}
         for kind in kinds:
             self.counts[_COUNTED[kind][0]] += 1
-        if is_wrong and self.has(theirs, true) and not kinds & {FORCED, UNCONSTRAINED, EMPTY}:
+        if is_wrong and theirs[true] and not kinds & {FORCED, UNCONSTRAINED, EMPTY}:
             self.counts["failed"] += 1
-            self._count(Found(INCONSISTENT, token=-1 if true is None else true), True)
+            self._count(Found(INCONSISTENT, token=true), True)
         for one in differences:
             if one.tokens:
                 self.counts[_COUNTED[one.kind][1]] += one.tokens
-            if one.kind == OVER and is_wrong and one.has_true and true is not None:
+            if one.kind == OVER and is_wrong and one.has_true:
                 one = one._replace(token=true)
             self._count(one, is_wrong and one.has_true)
         self.counts["respelled" if FORCED in kinds else "true_refused"] += is_wrong
         return "" if not is_wrong else FORCED if FORCED in kinds else OVER
 
-    def differences(self, theirs: Words, true: int | None = None, may_force: bool = True) -> list[Found]:
+    def differences(self, theirs: Flags, true: int = END_OF_TEXT, may_force: bool = True) -> list[Found]:
         """How a mask differs from the exact one, which is `ours`.
 
-        theirs : (ceil(V / 32),) uint32.
-        true : the next token; None for the end of the text.
+        true : the next token; -1 for the end of the text.
         may_force : whether the mask may be that of an engine which forces tokens.
         """
-        forced = self._forced_token(theirs) if may_force else None
-        whole = None if forced is not None else self._whole(theirs)
-        if whole is not None:
-            return [Found(whole)]
-        over, under = (self._tokens_of(theirs, is_over) for is_over in (True, False))
-        if not any(len(ids) or ends for ids, ends in (over, under)):
+        over, under = self.ours & ~theirs, theirs & ~self.ours
+        if not (over.any() or under.any()):
             return []
-        configuration = self.sequences.configuration(self.matcher)
-        before = self.sequences.before(configuration.parser_state)
-        numbers = self.sequences.numbers(configuration)
+        forced = self._forced_token(theirs, over) if may_force else None
+        if forced is None and not theirs.any():
+            return [Found(EMPTY)]
+        if forced is None and theirs[self.is_text].all() and under[:END_OF_TEXT].any():
+            return [Found(UNCONSTRAINED)]
+        before, describe = self.sequences.before(self.matcher), self.sequences.describe
+        numbers = np.append(self.sequences.numbers(self.matcher), END_OF_TEXT)
         if forced is not None:
-            return [Found(FORCED, before, int(numbers[forced]), "", len(over[0]), forced)]
+            return [Found(FORCED, before, describe(int(numbers[forced])), "", int(over.sum()), forced)]
         found = []
-        for kind, (ids, ends) in ((OVER, over), (UNDER, under)):
+        for kind, flags in ((OVER, over), (UNDER, under)):
+            ids = np.flatnonzero(flags)
+            ids = ids[np.argsort(self.lengths[ids], kind="stable")]
             for row in zip(*np.unique(numbers[ids], return_index=True, return_counts=True), strict=True):
                 number, first, n_tokens = (int(each) for each in row)
-                has_true = true is not None and true in ids and int(numbers[true]) == number
-                found.append(Found(kind, before, number, "", n_tokens, int(ids[first]), has_true))
-            if ends:
-                found.append(Found(kind, before, END_OF_TEXT, "", 1, has_true=true is None))
+                has_true = bool(flags[true]) and int(numbers[true]) == number
+                token = END_OF_TEXT if number == END_OF_TEXT else int(ids[first])
+                found.append(Found(kind, before, describe(number), "", n_tokens, token, has_true))
         return found
 
-    def has(self, words: Words, token: int | None) -> bool:
-        """Whether a mask has a token; None stands for any end-of-text token.
-
-        words : (ceil(V / 32),) uint32.
-        """
-        return any(int(words[one >> 5]) >> (one & 31) & 1 for one in (self.eos if token is None else [token]))
-
-    def _forced_token(self, theirs: Words) -> int | None:
+    def _forced_token(self, theirs: Flags, over: Flags) -> int | None:
         """The one token of a mask, if every legal text goes on with its bytes; None otherwise.
 
         None too where the exact mask has this token alone.
 
-        theirs : (ceil(V / 32),) uint32; compared with `ours`.
+        over : what the mask lacks.
         """
-        text = theirs & self.text_bits
-        at = np.flatnonzero(text)
-        if len(at) != 1 or self.has(theirs, None) or not (self.ours & ~text & self.text_bits).any():
+        ids = np.flatnonzero(theirs).tolist()
+        if len(ids) != 1 or not self.lengths[ids[0]] or not self.ours[ids[0]] or not over[:END_OF_TEXT].any():
             return None
-        word = int(text[at[0]])
-        token = 32 * int(at[0]) + word.bit_length() - 1
-        if word & (word - 1) or not self.has(self.ours, token):
-            return None
-        data = self.vocabulary.tokens[token]
-        return token if self.matcher.forced_bytes(len(data)) == data else None
-
-    def _whole(self, theirs: Words) -> str | None:
-        """The fault of a mask as a whole: EMPTY, UNCONSTRAINED or None.
-
-        theirs : (ceil(V / 32),) uint32; compared with `ours`.
-        """
-        if not ((theirs & self.text_bits).any() or self.has(theirs, None)):
-            return EMPTY if (self.ours & self.text_bits).any() or self.has(self.ours, None) else None
-        if not (~theirs & self.text_bits).any():
-            return UNCONSTRAINED if (~self.ours & self.text_bits).any() else None
-        return None
-
-    def _tokens_of(self, theirs: Words, is_over: bool) -> tuple[npt.NDArray[np.int64], int]:
-        """The tokens in which the masks differ, the shortest first.
-
-        theirs : (ceil(V / 32),) uint32; compared with `ours`.
-        is_over : tokens that only ours has; else tokens that only theirs has.
-
-        Returns (n,) int64 ids, and 1 if the end of the text differs too, else 0.
-        """
-        more, less = (self.ours, theirs) if is_over else (theirs, self.ours)
-        ends = int(self.has(more, None) and not self.has(less, None))
-        ids = tokens_of(more & ~less & self.text_bits)
-        return ids[np.argsort(self.lengths[ids], kind="stable")], ends
+        data = self.vocabulary.tokens[ids[0]]
+        return ids[0] if self.matcher.forced_bytes(len(data)) == data else None
 
     # --- counting ---
 
     def _count(self, found: Found, is_true: bool = False) -> None:
         """Count a difference at the current position. is_true : whether it ended the text."""
-        seen = self.seen.setdefault(found.key, Seen(found))
+        place = (not is_true, self.at, self.text)
+        seen = self.seen.setdefault(found.key, Seen(found, place))
         seen.positions += 1
         seen.tokens += found.tokens
         seen.true_refusals += is_true
-        cost = (not is_true, self.at)
-        if cost < seen.cost:
-            seen.cost, seen.at, seen.example = cost, (self.text, self.at), found
+        if place < seen.place:
+            seen.place, seen.example = place, found
 
 
 def cause(error: EngineFailed) -> str:

@@ -104,14 +104,6 @@ class EngineGrammar(NamedTuple):
         """The language of `source`, as a file's suffix in lower case."""
         return ".lark" if self.own is None else os.path.splitext(self.own_name)[1].lower()
 
-    def no_built_in(self, engine: str) -> None:
-        """Refuse a built-in grammar, for an engine that has none.
-
-        Raises: UnsupportedError if `built_in` is set.
-        """
-        if self.built_in is not None:
-            raise UnsupportedError(f"{engine} comes with no grammars, so there is no {self.own_name}")
-
 
 # --- llguidance ---
 
@@ -165,7 +157,6 @@ def llguidance(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable
         vocabulary.
     """
     package = _package("llguidance")
-    grammar.no_built_in("llguidance")
     tokenizer = package.LLTokenizer(
         package.TokenizerWrapper(_LlguidanceTokenizer(vocabulary)), n_vocab=len(vocabulary.tokens)
     )
@@ -261,10 +252,9 @@ def outlines(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[
     It reads regular expressions and JSON Schemas (.json).
 
     Raises: MissingError if outlines-core is missing; UnsupportedError if the vocabulary has no end
-        of text, or if the grammar is in Lark's language or built in.
+        of text, or if the grammar is in Lark's language.
     """
     package = _package("outlines_core", "outlines-core")
-    grammar.no_built_in("outlines")
     if grammar.suffix == ".lark":
         raise UnsupportedError("outlines reads regular expressions and JSON Schemas (.json), not Lark's language")
     end = vocabulary.end("outlines")
@@ -331,7 +321,7 @@ class _InteregularSession:
             for token, text in enumerate(self.vocabulary.tokens):
                 allowed[token] = bool(text) and self.after(token) is not None
             allowed[self.vocabulary.eos] = self.place[0] in self.automaton.finals and not self.place[1]
-            self.masks[self.place] = np.packbits(allowed, bitorder="little").view(np.uint32)
+            self.masks[self.place] = _words_of(allowed)
         words[:] = self.masks[self.place]
 
     def advance(self, token: int) -> bool:
@@ -346,10 +336,9 @@ def interegular(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callabl
     It reads regular expressions.
 
     Raises: MissingError if interegular is missing; UnsupportedError if the grammar is in another
-        language or built in.
+        language.
     """
     package = _package("interegular")
-    grammar.no_built_in("interegular")
     if grammar.suffix in (".lark", ".json"):
         raise UnsupportedError("interegular reads regular expressions, neither Lark's language nor JSON Schemas")
     automaton = package.parse_pattern(grammar.source.rstrip("\r\n")).to_fsm().reduce()
@@ -384,7 +373,7 @@ class _SyncodeSession:
         masked = self.constrainer.mask_scores(self.ids[:, : self.length], self.scores)
         allowed = np.zeros(32 * len(words), dtype=np.bool_)
         allowed[: self.scores.shape[1]] = self.torch.isfinite(masked[0]).numpy()
-        words[:] = np.packbits(allowed, bitorder="little").view(np.uint32)
+        words[:] = _words_of(allowed)
 
     def advance(self, token: int) -> bool:
         if self.length == self.ids.shape[1]:
@@ -422,6 +411,7 @@ def syncode(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[]
 
 # --- all of them ---
 
+
 ENGINES: dict[str, tuple[Callable[[EngineGrammar, EngineVocabulary], Callable[[], Any]], str]] = {
     "interegular": (interegular, "interegular"),
     "llguidance": (llguidance, "llguidance"),
@@ -430,6 +420,8 @@ ENGINES: dict[str, tuple[Callable[[EngineGrammar, EngineVocabulary], Callable[[]
     "xgrammar": (xgrammar, "xgrammar"),
 }
 """Name -> function that makes sessions, and the distribution to install."""
+_WITH_GRAMMARS = ("syncode", "xgrammar")
+"""Engines that bring grammars along."""
 
 
 def make_sessions(engine: str, grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
@@ -441,6 +433,8 @@ def make_sessions(engine: str, grammar: EngineGrammar, vocabulary: EngineVocabul
         such function; MissingError if its package is missing; whatever the engine raises.
     """
     if engine in ENGINES:
+        if grammar.built_in is not None and engine not in _WITH_GRAMMARS:
+            raise UnsupportedError(f"{engine} comes with no grammars, so there is no {grammar.own_name}")
         return ENGINES[engine][0](grammar, vocabulary)
     module_name, _, path = engine.partition(":")
     sys.path.insert(0, os.getcwd())
@@ -470,6 +464,11 @@ def version_of(engine: str) -> str:
         return metadata.version(ENGINES[engine][1]) if engine in ENGINES else ""
     except metadata.PackageNotFoundError:
         return ""
+
+
+def _words_of(allowed: Any) -> Any:
+    """The words of a mask. allowed : a bool for each bit."""
+    return np.packbits(allowed, bitorder="little").view(np.uint32)
 
 
 def _package(name: str, install: str = "") -> Any:

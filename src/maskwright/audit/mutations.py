@@ -13,10 +13,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from maskwright.analysis.schema.documents import escaped
-from maskwright.analysis.schema.known_keywords import WITH_NAMED
+from maskwright.analysis.schema.known_keywords import REFERENCES, SAYING, WITH_LIST, WITH_NAMED, WITH_ONE
 
 _CONSTANTS = ("enum", "examples")
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -24,7 +24,17 @@ _PLAIN: tuple[Any, ...] = (None, True, False, 0, -1, 7, Decimal("0.5"), 10**12, 
 """Values that are tried whatever the schema says."""
 _DIGITS = 40
 """Most digits of a number before and behind the point, where it was written with one."""
+_ALTERNATIVES = {"not", "if", "contains", "anyOf", "oneOf"}
+"""Keywords inside of which none is named if a value breaks it: jsonschema names these then."""
+_ASSERTING = SAYING - {
+    *REFERENCES, "allOf", "if", "then", "else", "dependentSchemas", "items", "prefixItems", "properties", "patternProperties",
+}  # fmt: skip
+"""Keywords that a value breaks themselves, and not only through a schema inside."""
 _CHARACTERS = 'a0 Z-_.@/\u00e9\u20ac"\\\n'
+
+
+Path: TypeAlias = tuple[Any, ...]
+"""Where a value stands in another one: names and indices."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,9 @@ def words_of(schema: Any) -> Words:
     names: dict[str, None] = {}
     values: dict[str, Any] = {}
     orders: list[tuple[str, ...]] = []
-    for one in _objects(schema):
+    for _, one in _places(schema):
+        if not isinstance(one, dict):
+            continue
         properties = one.get("properties")
         if isinstance(properties, dict):
             names.update(dict.fromkeys(properties))
@@ -87,34 +99,6 @@ def exactly(value: Any) -> Any:
     return [exactly(each) for each in value] if isinstance(value, list) else value
 
 
-def _objects(schema: Any) -> Iterator[dict[str, Any]]:
-    """All objects inside a schema, itself first; some may be no schemas, which does no harm."""
-    if isinstance(schema, dict):
-        yield schema
-    for each in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        yield from _objects(each)
-
-
-_SUBSCHEMA = (
-    "items",
-    "additionalItems",
-    "additionalProperties",
-    "propertyNames",
-    "then",
-    "else",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-)
-"""Keywords with one schema inside of which jsonschema names the keyword that is broken."""
-_LISTS = ("allOf", "prefixItems", "items")
-_ASSERTING = (
-    "type", "enum", "const", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength",
-    "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains",
-    "minProperties", "maxProperties", "required", "dependentRequired", "dependencies", "propertyNames", "not", "anyOf",
-    "oneOf", "additionalProperties", "additionalItems", "unevaluatedItems", "unevaluatedProperties",
-)  # fmt: skip
-
-
 def _says_nothing(key: str, value: Any) -> bool:
     """Whether no value breaks a keyword, at a glance: `required: []`, `minLength: 0`."""
     if isinstance(value, bool):
@@ -127,8 +111,7 @@ def _says_nothing(key: str, value: Any) -> bool:
 def keywords_of(schema: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
     """The keywords of a schema that a value could break, each with its JSON pointer.
 
-    Those inside `not`, `if`, `contains`, `anyOf` and `oneOf` are left out: if a value breaks them,
-    the outer keyword is named.
+    Those inside `_ALTERNATIVES` are left out.
 
     >>> [*keywords_of({"type": "array", "items": {"minimum": 1}, "title": "list"})]
     [('type', '/type'), ('minimum', '/items/minimum')]
@@ -142,62 +125,51 @@ def keywords_of(schema: Any, pointer: str = "") -> Iterator[tuple[str, str]]:
         if key in WITH_NAMED and isinstance(value, dict):
             for name, each in value.items():
                 yield from keywords_of(each, f"{pointer}/{key}/{escaped(name)}")
-        elif key in _LISTS and isinstance(value, list):
+        elif key in WITH_LIST - _ALTERNATIVES and isinstance(value, list):
             for n, each in enumerate(value):
                 yield from keywords_of(each, f"{pointer}/{key}/{n}")
-        elif key in _SUBSCHEMA:
+        elif key in WITH_ONE - _ALTERNATIVES:
             yield from keywords_of(value, f"{pointer}/{key}")
 
 
-Spans = list[tuple[int, int, tuple[str, ...]]]
-"""Where values stand in a text: first character, end, and the steps of the JSON pointer."""
+Orders: TypeAlias = tuple[tuple[str, ...], ...] | None
+"""Orders of names; members of an object keep that which has most of them, and the others come
+behind. None for the order of the value."""
 
 
-def spell(
-    value: Any, gap: str = "", orders: tuple[tuple[str, ...], ...] | None = None, spans: Spans | None = None
-) -> str:
-    """The JSON text of a value, numbers without exponents.
+def pieces(value: Any, gap: str = "", orders: Orders = None, path: Path = ()) -> Iterator[tuple[str, Path]]:
+    """The JSON text of a value, numbers without exponents, in pieces.
+
+    Each piece comes with the path of the innermost value that it is part of.
 
     gap : what stands behind commas and colons.
-    orders : orders of names; members of an object keep that which has most of them, and the others
-        come behind. None for the order of the value.
-    spans : is filled with where each value stands.
+    """
+    if isinstance(value, dict):
+        yield "{", path
+        for n, name in enumerate(_ordered(value, orders)):
+            yield f",{gap}" * bool(n) + json.dumps(name, ensure_ascii=False) + f":{gap}", path
+            yield from pieces(value[name], gap, orders, (*path, name))
+        yield "}", path
+    elif isinstance(value, list):
+        yield "[", path
+        for n, each in enumerate(value):
+            yield f",{gap}" * bool(n), path
+            yield from pieces(each, gap, orders, (*path, n))
+        yield "]", path
+    else:
+        yield f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False), path
+
+
+def spell(value: Any, gap: str = "", orders: Orders = None) -> str:
+    """The JSON text of a value, as of `pieces`.
 
     >>> spell({"b": [1, Decimal("0.50")], "a": "x"}, " ", (("a", "b"),))
     '{"a": "x", "b": [1, 0.50]}'
     """
-    parts: list[str] = []
-    length = 0
-
-    def put(text: str) -> None:
-        nonlocal length
-        parts.append(text)
-        length += len(text)
-
-    def write(one: Any, at: tuple[str, ...]) -> None:
-        begin = length
-        if isinstance(one, dict):
-            put("{")
-            for n, name in enumerate(_ordered(one, orders)):
-                put(f",{gap}" * bool(n) + json.dumps(name, ensure_ascii=False) + f":{gap}")
-                write(one[name], (*at, name))
-            put("}")
-        elif isinstance(one, list):
-            put("[")
-            for n, each in enumerate(one):
-                put(f",{gap}" * bool(n))
-                write(each, (*at, str(n)))
-            put("]")
-        else:
-            put(f"{one:f}" if isinstance(one, Decimal) else json.dumps(one, ensure_ascii=False))
-        if spans is not None:
-            spans.append((begin, length, at))
-
-    write(value, ())
-    return "".join(parts)
+    return "".join(piece for piece, _ in pieces(value, gap, orders))
 
 
-def _ordered(members: dict[str, Any], orders: tuple[tuple[str, ...], ...] | None) -> list[str]:
+def _ordered(members: dict[str, Any], orders: Orders) -> list[str]:
     names = list(members)
     if not orders:
         return names
@@ -208,23 +180,19 @@ def _ordered(members: dict[str, Any], orders: tuple[tuple[str, ...], ...] | None
 
 def mutated(value: Any, words: Words, rng: random.Random) -> Any:
     """A value in which one thing is changed; it may happen to be the same."""
-    places = [*_places(value)]
-    path = rng.choice(places)
-    found = value
-    for step in path:
-        found = found[step]
+    path, found = rng.choice([*_places(value)])
     return replaced(value, path, _changed(found, words, rng))
 
 
-def _places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path to each value inside, itself first."""
-    yield at
+def _places(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The path to each value inside, itself first, and that value."""
+    yield path, value
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, each in steps:
-        yield from _places(each, (*at, step))
+        yield from _places(each, (*path, step))
 
 
-def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+def replaced(value: Any, path: Path, new: Any) -> Any:
     """A value with another one at a path."""
     if not path:
         return new
@@ -281,23 +249,16 @@ def _changed_string(value: str, rng: random.Random) -> str:
 
 def smaller(value: Any) -> Iterator[Any]:
     """Values with less in them, the most first: each member, item and half of a string left out."""
-    for path in _places(value):
-        found = value
-        for step in path:
-            found = found[step]
+    for path, found in _places(value):
+        less: Iterator[Any] = iter(())
         if isinstance(found, dict):
-            for name in found:
-                yield replaced(value, path, {other: each for other, each in found.items() if other != name})
+            less = ({other: each for other, each in found.items() if other != name} for name in found)
         elif isinstance(found, list):
-            for n in range(len(found)):
-                yield replaced(value, path, found[:n] + found[n + 1 :])
+            less = (found[:n] + found[n + 1 :] for n in range(len(found)))
         elif isinstance(found, str) and found:
             half = len(found) // 2
-            for text in dict.fromkeys((found[:half], found[half:], found[:-1], found[1:])):
-                if text != found:
-                    yield replaced(value, path, text)
+            halves = dict.fromkeys((found[:half], found[half:], found[:-1], found[1:]))
+            less = (one for one in halves if one != found)
         elif not isinstance(found, bool) and isinstance(found, int | Decimal) and not -10 < found < 10:
-            yield replaced(value, path, int(found) // 10)
-
-
-__all__ = ["Spans", "Words", "exactly", "keywords_of", "mutated", "replaced", "smaller", "spell", "words_of"]
+            less = iter((int(found) // 10,))
+        yield from (replaced(value, path, one) for one in less)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import re
 import signal
@@ -19,7 +19,6 @@ from maskwright.analysis.errors import MaskwrightError, MissingExtraError, Unkno
 from maskwright.audit import host
 from maskwright.audit.engines import ENGINES, EngineGrammar
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.validation.child import Child
 
 EXCEPTION, CRASH, TIMEOUT = "exception", "crash", "no answer in time"
@@ -89,28 +88,13 @@ class RemoteEngine:
         timeout: float = 60.0,
     ) -> None:
         check_engine(engine)
-        self.engine = engine
-        self.timeout = timeout
+        self.engine, self.timeout = engine, timeout
         self.python = python or sys.executable
         self._encode = encode
         has_own = engine not in ENGINES or grammar.own is not None
         self._advice = "" if has_own else "; it can be given a grammar in its own language (--engine-grammar)"
-        self.n_words = n_words(vocabulary.size)
-        self._setup = json.dumps(
-            {
-                "engine": engine,
-                "grammar": grammar.text,
-                "own": grammar.own,
-                "own_name": grammar.own_name,
-                "vocabulary": {
-                    "name": vocabulary.name,
-                    "tokens": [token.hex() for token in vocabulary.tokens],
-                    "special": {str(token): name for token, name in vocabulary.special.items()},
-                    "eos": list(vocabulary.eos),
-                    "path": path,
-                },
-            }
-        ).encode()
+        tokens, special, eos = [*vocabulary.tokens], dict(vocabulary.special), [*vocabulary.eos]
+        self._setup = engine, tuple(grammar), (vocabulary.name, tokens, special, eos, path)
         self._child: Child | None = None
         self._log: Any = None
         self.gave_up, self._n_lost = "", 0
@@ -126,18 +110,16 @@ class RemoteEngine:
         """Go back to the start of the text. Starts the process if it has ended."""
         if self._child is None:
             self._start()
-        self._ask(host.RESET)
+        self._ask("reset")
 
     def fill(self) -> tuple[npt.NDArray[np.uint32], int]:
         """The mask after the text so far, (ceil(V / 32),) uint32, and the nanoseconds it took."""
-        data = self._ask(host.FILL)
-        return np.frombuffer(data, np.dtype("<u4"), self.n_words, host.ONE.size), int(host.ONE.unpack_from(data)[0])
+        nanoseconds, words = self._ask("fill")
+        return np.frombuffer(words, np.dtype("<u4")), nanoseconds
 
     def advance(self, tokens: Sequence[int]) -> int:
         """Add tokens to the text until one is refused. Returns how many were taken."""
-        if not tokens:
-            return 0
-        return int(host.ONE.unpack(self._ask(host.ADVANCE, np.asarray(tokens, "<i4").tobytes()))[0])
+        return int(self._ask("advance", list(tokens))) if tokens else 0
 
     def close(self) -> None:
         """End the process."""
@@ -159,55 +141,52 @@ class RemoteEngine:
                 f"the Python {self.python} cannot be run: {error.strerror}; name one that has the engine (--python)"
             ) from None
         limit = COMPILE_FACTOR * self.timeout
-        try:
-            greeting = self._exchange(None, limit)
-            if greeting != host.GREETING:
-                raise EngineFailed(CRASH, f"it answered {greeting!r}")
-        except EngineFailed as error:
-            self.close()
-            raise MaskwrightError(
-                f"{self.python} does not run as a Python of version 3.9 or later ({error}); name one (--python)"
-            ) from None
-        try:
-            facts: dict[str, Any] = json.loads(self._ask(host.START, self._setup, limit))
-            return facts
-        except EngineFailed as error:
-            self.close()
-            raise MaskwrightError(
-                f"engine {self.engine} cannot be started with this grammar: {error}{self._advice}"
-            ) from None
-        except MaskwrightError:
-            self.close()
-            raise
+        with contextlib.ExitStack() as failing:
+            failing.callback(self.close)
+            try:
+                greeting = self._exchange(None, limit)
+                if greeting != host.GREETING:
+                    raise EngineFailed(CRASH, f"it answered {greeting!r}")
+            except EngineFailed as error:
+                raise MaskwrightError(
+                    f"{self.python} does not run as a Python of version 3.9 or later ({error}); name one (--python)"
+                ) from None
+            try:
+                facts: dict[str, Any] = self._ask("start", *self._setup, limit=limit)
+            except EngineFailed as error:
+                raise MaskwrightError(
+                    f"engine {self.engine} cannot be started with this grammar: {error}{self._advice}"
+                ) from None
+            failing.pop_all()
+        return facts
 
-    def _ask(self, operation: int, data: bytes = b"", limit: float | None = None) -> bytes:
+    def _ask(self, operation: str, *arguments: Any, limit: float | None = None) -> Any:
         """Send a request and return the answer. limit : seconds, by default `timeout`."""
-        limit, request = self.timeout if limit is None else limit, bytes((operation,)) + data
+        request: Any = (operation, *arguments)
         while True:
-            said = self._exchange(request, limit)
-            status, answer = said[0], said[1:]
+            status, value = self._exchange(request, self.timeout if limit is None else limit)
             if status != host.ENCODE:
                 break
-            request = np.asarray(self._encode(answer), "<i4").tobytes()
-        if status == host.OK:
-            return answer
-        facts = json.loads(answer)
+            request = self._encode(value)
         if status == host.MISSING:
+            why, package = value
             raise MissingExtraError(
-                f"engine {self.engine} needs the package {facts['package'].split()[0]}, which {self.python} does not have "
-                f"({facts['message']}): {self.python} -m pip install numpy {facts['package']}; or name a Python that has it (--python)"
+                f"engine {self.engine} needs the package {package.split()[0]}, which {self.python} does not have "
+                f"({why}): {self.python} -m pip install numpy {package}; or name a Python that has it (--python)"
             )
         if status == host.UNSUPPORTED:
-            raise MaskwrightError(f"engine {self.engine} cannot be run: {facts['message']}{self._advice}")
-        raise EngineFailed(EXCEPTION, facts["message"])
+            raise MaskwrightError(f"engine {self.engine} cannot be run: {value}{self._advice}")
+        if status == host.FAILED:
+            raise EngineFailed(EXCEPTION, value)
+        return value
 
-    def _exchange(self, data: bytes | None, limit: float) -> bytes:
+    def _exchange(self, request: Any, limit: float) -> Any:
         """Say something to the process, or nothing, and hear what it says. limit : seconds."""
         if self._child is None:
             raise EngineFailed(CRASH, "its process has ended")
         try:
-            if data is not None:
-                self._child.send(data)
+            if request is not None:
+                self._child.send(request)
             return self._child.receive(limit)
         except TimeoutError:
             self._lose(TIMEOUT, f"no answer within {limit:g} s")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maskwright.analysis.arguments import printable
 from maskwright.analysis.schema.documents import at
-from maskwright.validation.report import Report, facts_table, members, tail, verdict_of
+from maskwright.report.parts import table
+from maskwright.validation.report import Report, followed, line, members, tail
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.table import Table
+    from rich.console import RenderableType
 
 TRUE_REFUSED = "refuses the true next token"
 OVER = "refuses a legal token"
@@ -94,17 +95,16 @@ def shown(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
-def spread(nanoseconds: np.typing.NDArray[np.int64]) -> dict[str, float]:
-    """Percentiles, maximum and mean of times, in us; {} if there are none.
-
-    nanoseconds : (n,) int64.
-    """
-    if not len(nanoseconds):
+def spread(nanoseconds: Sequence[int]) -> dict[str, float]:
+    """Percentiles, maximum and mean of times, in us; {} if there are none."""
+    if not nanoseconds:
         return {}
-    percentiles = np.percentile(nanoseconds, (50, 90, 99)) / 1e3
-    values = dict(zip(("p50", "p90", "p99"), percentiles.tolist(), strict=True))
-    values |= {"max": float(nanoseconds.max()) / 1e3, "mean": float(nanoseconds.mean()) / 1e3}
-    return {name: round(value, 3) for name, value in values.items()}
+    times = np.array(nanoseconds) / 1e3
+    found = [*np.percentile(times, (50, 90, 99)), times.max(), times.mean()]
+    return {name: round(float(value), 3) for name, value in zip(_SPREAD, found, strict=True)}
+
+
+_SPREAD = ("p50", "p90", "p99", "max", "mean")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,12 +135,9 @@ class EngineReport(Report):
         """The engine in words."""
         return f"{self.engine['name']} {self.engine['version']}".rstrip()
 
-    def _end(self) -> RenderResult:
-        from rich.text import Text as Styled
-
-        if self.gave_up:
-            yield Styled(f"\nended early: {self.gave_up}", style="bold red")
-        yield verdict_of(self.engine["name"], "agrees" if self.agrees else "DIFFERS", self.agrees)
+    def _verdict(self) -> tuple[str, bool]:
+        early = f"ended early: {self.gave_up}\n" if self.gave_up else ""
+        return f"{early}{self.engine['name']}: {'agrees' if self.agrees else 'DIFFERS'}", self.agrees
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,98 +169,72 @@ class AuditReport(EngineReport):
     def rates(self) -> dict[str, float]:
         """For each kind of difference the share of the compared masks that have it."""
         masks = max(1, self.counts["masks"])
-        names = ("masks_over", "masks_under", "true_refused", "unconstrained", "empty", "failed", "forced")
-        return {name: round(self.counts[name] / masks, 6) for name in names}
+        return {name: round(self.counts[name] / masks, 6) for name in _RATED}
 
     def to_dict(self) -> dict[str, Any]:
         """The report, ready for JSON."""
         return super().to_dict() | {"rates": self.rates}
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text as Styled
+    def _rows(self) -> Iterable[tuple[str, str]]:
+        engine, store, counts = self.engine, self.store, self.counts
+        yield "engine", f"{self._name()}, grammar {engine['grammar']}, ready in {engine['seconds']:.2f} s"
+        yield "against", f"{store['grammar']} x {store['vocabulary']}, lexing {store['lexing']}"
+        yield from ((outcome, f"{count:,}") for outcome, count in self.texts.items())
+        yield "masks compared", f"{counts['masks']:,}"
+        for name, rate in self.rates.items():
+            yield _RATED[name], f"{counts[name]:,}" + (f"  ({rate:.2%})" if counts[name] else "")
+        yield "tokens refused, allowed wrongly", f"{counts['tokens_over']:,}, {counts['tokens_under']:,}"
+        yield "tokens left out for a forced one", f"{counts['tokens_forced']:,}"
 
-        yield facts_table(self._rows())
+    def _findings(self) -> Iterable[RenderableType]:
         if self.microseconds["theirs"]:
-            yield self._times()
+            whose = (("theirs", self.engine["name"]), ("ours", "maskwright"))
+            rows = ((title, *(f"{us:,.1f}" for us in self.microseconds[one].values())) for one, title in whose)
+            yield table("us a mask", *(f">{name}" for name in _SPREAD), rows=rows)
         for kind in ORDER:
             found = [difference for difference in self.differences if difference.kind == kind]
             if not found:
                 continue
             more = self.unlisted.get(kind, 0)
-            places = "place" if len(found) + more == 1 else "places"
-            style = "bold" if kind == FORCED else "bold red"
-            yield Styled(f"\n{kind}: {len(found) + more:,} {places} of the grammar", style=style)
-            yield from map(_render, found[:SHOWN])
-            if len(found) + more > SHOWN:
-                n_more = len(found) - SHOWN
-                words = [f"--json has {n_more:,} more"] * (n_more > 0) + [
-                    f"--examples finds texts for {more:,} more"
-                ] * (more > 0)
-                yield Styled("  " + "; ".join(words), style="dim")
+            n = len(found) + more
+            places = "place" if n == 1 else "places"
+            yield line(f"\n{kind}: {n:,} {places} of the grammar", "bold" if kind == FORCED else "bold red")
+            for difference in found[:SHOWN]:
+                yield from _lines(difference)
+            words = [f"--json has {len(found) - SHOWN:,} more"] * (len(found) > SHOWN)
+            words += [f"--examples finds texts for {more:,} more"] * (more > 0)
+            if n > SHOWN:
+                yield line("  " + "; ".join(words), "dim")
         for name, why in self.unreadable[:SHOWN]:
-            yield Styled(f"\n{name}: {why}", style="red")
-        yield from self._end()
-
-    def _rows(self) -> Iterator[tuple[str, str]]:
-        """Engine, store, outcomes and counts."""
-        engine, store = self.engine, self.store
-        yield "engine", f"{self._name()}, grammar {engine['grammar']}, ready in {engine['seconds']:.2f} s"
-        yield "against", f"{store['grammar']} x {store['vocabulary']}, lexing {store['lexing']}"
-        yield from ((outcome, f"{count:,}") for outcome, count in self.texts.items())
-        names = {
-            "masks": "masks compared",
-            "true_refused": "refuse the true next token",
-            "masks_over": "refuse a legal token",
-            "masks_under": "allow an illegal token",
-            "unconstrained": "without constraint",
-            "empty": "empty",
-            "failed": "engine failures",
-            "forced": "force one spelling of what must come",
-        }
-        for name, words in names.items():
-            share = self.rates.get(name)
-            rate = "" if share is None or not self.counts[name] else f"  ({share:.2%})"
-            yield words, f"{self.counts[name]:,}{rate}"
-        yield "tokens refused, allowed wrongly", f"{self.counts['tokens_over']:,}, {self.counts['tokens_under']:,}"
-        yield "tokens left out for a forced one", f"{self.counts['tokens_forced']:,}"
-        yield "wall time", f"{self.seconds:.1f} s"
-
-    def _times(self) -> Table:
-        """Times a mask."""
-        from rich.table import Table
-        from rich.text import Text as Styled
-
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("us a mask")
-        for name in ("p50", "p90", "p99", "max", "mean"):
-            table.add_column(name, justify="right")
-        for whose, title in (("theirs", self.engine["name"]), ("ours", "maskwright")):
-            table.add_row(Styled(title), *(f"{value:,.1f}" for value in self.microseconds[whose].values()))
-        return table
+            yield line(f"\n{name}: {why}", "red")
 
 
-def _render(difference: Difference) -> RenderableType:
-    """A difference in lines for a terminal."""
-    from rich.console import Group
-    from rich.text import Text as Styled
+_RATED = {
+    "true_refused": "refuse the true next token",
+    "masks_over": "refuse a legal token",
+    "masks_under": "allow an illegal token",
+    "unconstrained": "without constraint",
+    "empty": "empty",
+    "failed": "engine failures",
+    "forced": "force one spelling of what must come",
+}
+"""Counts of masks with a kind of difference, in words."""
 
-    one = difference
-    lines = []
+
+def _lines(one: Difference) -> Iterable[RenderableType]:
+    """A difference for a terminal."""
     head = f"  after {one.before}: {one.sequence}" if one.sequence else f"  {one.message or one.kind}"
     counted = f"{one.positions:,} masks, {one.tokens:,} tokens" if one.tokens else f"{one.positions:,} times"
-    lines.append(Styled(f"{head}  ({counted})", style="cyan"))
-    example = Styled(f"    {tail(shown(one.prefix), _TAIL)}")
-    if one.sequence:
-        token = "end of text" if one.token is None else f"{shown(one.token[1])!r}"
-        example.append("  then  ").append(token, style="bold")
-        if one.token is not None:
-            example.append(f" (token {one.token[0]})")
+    yield line(f"{head}  ({counted})", "cyan")
+    token = (one.token[0], shown(one.token[1])) if one.sequence and one.token is not None else None
+    example = followed(tail(shown(one.prefix), _TAIL), token)
+    if one.sequence and token is None:
+        example.append("  then  ").append("end of text", style="bold")
     if not one.is_shortest:
         example.append(f"  (not shortened; {one.place})", style="dim")
-    lines.append(example)
+    yield example
     if one.why:
-        lines.append(Styled(f"    {one.why}", style="dim"))
-    return Group(*lines)
+        yield line(f"    {one.why}", "dim")
 
 
 # --- of schemas ---
@@ -277,10 +248,9 @@ _BEGIN = 200
 """Characters of a text that a terminal shows."""
 
 
-def _printable(text: str) -> str:
-    """The beginning of a text for a terminal: what cannot be printed is escaped as in Python."""
-    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text[:_BEGIN])
-    return shown + " ..." * (len(text) > _BEGIN)
+def _beginning(text: str) -> str:
+    """The beginning of a text for a terminal."""
+    return printable(text[:_BEGIN]) + " ..." * (len(text) > _BEGIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,34 +311,7 @@ class SchemaAuditReport(EngineReport):
         keywords = [dict(zip(names, (*of, *counts), strict=True)) for of, counts in self.keywords.items()]
         return super().to_dict() | {"keywords": keywords}
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text as Styled
-
-        yield facts_table(self._rows())
-        if self.keywords:
-            yield self._keywords()
-        if self.untested:
-            names = ", ".join(pointer for _, pointer in self.untested[:_SHOWN])
-            others = f" and {len(self.untested) - _SHOWN:,} more" * (len(self.untested) > _SHOWN)
-            yield Styled(f"\nnot put to the test: {names}{others}", style="dim")
-        for kind in (ACCEPTS, REFUSES):
-            found = [one for one in self.differences if one.kind == kind]
-            more = self.unlisted.get(kind, 0)
-            if found or more:
-                yield Styled(f"\n{kind}: {len(found) + more:,} of the schema's places", style="bold red")
-            for one in found:
-                name = f"{one.keyword} {at(one.pointer)}" if kind == ACCEPTS else f"stops {at(one.pointer)}"
-                yield Styled(f"  {name}  ({one.values:,} values)", style="cyan")
-                yield Styled(f"    {_printable(one.text)}")
-                if one.why:
-                    yield Styled(f"    {_printable(one.why)}", style="dim")
-            if more:
-                yield Styled(f"  --examples lists {more:,} more", style="dim")
-        for said, count in self.failures:
-            yield Styled(f"\n{said}  ({count:,} times)", style="red")
-        yield from self._end()
-
-    def _rows(self) -> Iterator[tuple[str, str]]:
+    def _rows(self) -> Iterable[tuple[str, str]]:
         yield "engine", f"{self._name()}, ready in {self.engine['seconds']:.2f} s"
         yield "schema", self.schema
         names = {
@@ -384,19 +327,30 @@ class SchemaAuditReport(EngineReport):
             if self.counts[name] or name in ("instances", "refuses", "not_instances", "accepts"):
                 yield words, f"{self.counts[name]:,}"
         yield from (("our masks leave out", left_out) for left_out in self.left_out)
-        yield "wall time", f"{self.seconds:.1f} s"
 
-    def _keywords(self) -> Table:
-        """Keyword by keyword: values that break only this one, and those that are accepted."""
-        from rich.table import Table
-        from rich.text import Text as Styled
-
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("\nkeyword")
-        table.add_column("\nat")
-        table.add_column("values that\nbreak only it", justify="right")
-        table.add_column("\naccepted", justify="right")
-        for (keyword, pointer), (tried, accepted) in self.keywords.items():
-            style = "bold red" if accepted else ""
-            table.add_row(Styled(keyword), Styled(pointer), f"{tried:,}", Styled(f"{accepted:,}", style=style))
-        return table
+    def _findings(self) -> Iterable[RenderableType]:
+        if self.keywords:
+            rows = (
+                (*of, f"{tried:,}", line(f"{accepted:,}", "bold red" if accepted else ""))
+                for of, (tried, accepted) in self.keywords.items()
+            )
+            yield table("\nkeyword", "\nat", ">values that\nbreak only it", ">\naccepted", rows=rows)
+        if self.untested:
+            names = ", ".join(pointer for _, pointer in self.untested[:_SHOWN])
+            others = f" and {len(self.untested) - _SHOWN:,} more" * (len(self.untested) > _SHOWN)
+            yield line(f"\nnot put to the test: {names}{others}", "dim")
+        for kind in (ACCEPTS, REFUSES):
+            found = [one for one in self.differences if one.kind == kind]
+            more = self.unlisted.get(kind, 0)
+            if found or more:
+                yield line(f"\n{kind}: {len(found) + more:,} of the schema's places", "bold red")
+            for one in found:
+                name = f"{one.keyword} {at(one.pointer)}" if kind == ACCEPTS else f"stops {at(one.pointer)}"
+                yield line(f"  {name}  ({one.values:,} values)", "cyan")
+                yield line(f"    {_beginning(one.text)}")
+                if one.why:
+                    yield line(f"    {_beginning(one.why)}", "dim")
+            if more:
+                yield line(f"  --examples lists {more:,} more", "dim")
+        for said, count in self.failures:
+            yield line(f"\n{said}  ({count:,} times)", "red")

@@ -13,32 +13,19 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.files import absolute
 from maskwright.analysis.grammar.lark_files import read_file
 from maskwright.analysis.schema.text_patterns import load_regex
-from maskwright.audit.compare import (
-    FAILED,
-    NOT_DRAWN,
-    OUTSIDE,
-    OVER_LIMIT,
-    REFUSED,
-    RESPELLED,
-    WHOLE,
-    Comparison,
-    EncodedText,
-    Progress,
-)
+from maskwright.audit.compare import OUTCOMES, Comparison, EncodedText, Progress
 from maskwright.audit.engines import BUILT_IN, EngineGrammar
-from maskwright.audit.findings import Findings
+from maskwright.audit.findings import differences_of
 from maskwright.audit.remote import RemoteEngine, check_engine
 from maskwright.audit.report import AuditReport, spread
 from maskwright.maskstore.vocabulary.encoders import Encoder, encoder_of
 from maskwright.maskstore.vocabulary.tokenizer_files import found_file
 from maskwright.stores.store import Store
-from maskwright.validation.corpus import CorpusError, Text, find_corpus, suffixes_of
+from maskwright.validation.corpus import Corpus, CorpusError, Text, find_corpus, suffixes_of
 
 
 def audit(
@@ -101,29 +88,27 @@ def audit(
         )
     begin = time.perf_counter()
     given = [str(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
-    encoder, path = _encoder(store, tokenizer)
-    texts, unreadable = _read_corpus(store, encoder, given, suffixes, field, limit, progress)
+    name = store.vocabulary.name
+    source = tokenizer or (name if os.path.exists(name) else None)
+    encoder, source = encoder_of(store.vocabulary, source), source or name
+    path = absolute(found_file(source)) if isinstance(source, str | os.PathLike) else ""
+    corpus = find_corpus(given, tuple(suffixes) or suffixes_of(store.grammar.name), field)
+    texts, unreadable = _encoded(corpus, limit, encoder, progress)
+    if not texts and not unreadable:
+        raise CorpusError(f"there is no text in {', '.join(given)}")
     grammar = _engine_grammar(grammar_text, engine_grammar)
     encode = partial(_encode, encoder)
     with RemoteEngine(engine, grammar, store.vocabulary, encode, path=path, python=python, timeout=timeout) as remote:
-        facts = {
-            "name": engine,
-            "grammar": store.grammar.name if grammar.own is None else grammar.own_name,
-            **remote.facts,
-        }
+        facts = {"name": engine, "grammar": store.grammar.name if grammar.own is None else grammar.own_name}
+        facts |= remote.facts
         run = Comparison(store, remote, texts, progress)
         run.warm_up()
         run.read(max_positions, seed)
         gave_up = remote.gave_up
-        differences, unlisted = Findings(run, encoder).differences(examples, shrink_seconds)
-    times = {name: spread(np.array(values, np.int64)) for name, values in run.nanoseconds.items()}
+        differences, unlisted = differences_of(run, encoder, examples, shrink_seconds)
     return AuditReport(
         engine=facts,
-        store={
-            "grammar": store.grammar.name,
-            "vocabulary": store.vocabulary.name,
-            "lexing": store.grammar.lexing,
-        },
+        store={"grammar": store.grammar.name, "vocabulary": name, "lexing": store.grammar.lexing},
         settings={
             "paths": given,
             "max_positions": max_positions,
@@ -131,10 +116,10 @@ def audit(
             "examples": examples,
             "timeout": timeout,
         },
-        texts={name: run.texts_by_outcome[name] for name in _OUTCOMES if run.texts_by_outcome[name]},
+        texts={outcome: run.texts_by_outcome[outcome] for outcome in OUTCOMES if run.texts_by_outcome[outcome]},
         unreadable=tuple(unreadable),
         counts=run.counts,
-        microseconds=times,
+        microseconds={whose: spread(times) for whose, times in run.nanoseconds.items()},
         differences=differences,
         unlisted=unlisted,
         gave_up=gave_up,
@@ -142,8 +127,25 @@ def audit(
     )
 
 
-_OUTCOMES = (WHOLE, REFUSED, RESPELLED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
-"""The outcomes of a text, in the order of the report."""
+def _encoded(
+    corpus: Corpus, limit: int | None, encoder: Encoder, progress: Progress | None
+) -> tuple[list[EncodedText], list[tuple[str, str]]]:
+    """The texts of a corpus with their tokens, and (name, reason) of the unusable ones."""
+    texts: list[EncodedText] = []
+    unreadable: list[tuple[str, str]] = []
+    done = 0
+    for text in islice(corpus, limit):
+        done += text.weight
+        if progress is not None:
+            progress("bytes encoded", min(done, corpus.n_bytes), corpus.n_bytes)
+        try:
+            if isinstance(text, Text):
+                texts.append(EncodedText(text.name, text.text, encoder.exact_tokens(text.text).tokens))
+            else:
+                unreadable.append((text.name, text.reason))
+        except VocabularyError as error:
+            unreadable.append((text.name, str(error)))
+    return texts, unreadable
 
 
 def read_pattern(source: str) -> tuple[str, EngineGrammar]:
@@ -166,17 +168,6 @@ def _engine_grammar(text: str, own: str | os.PathLike[str] | EngineGrammar | Non
     return EngineGrammar(text, "" if name.startswith(BUILT_IN) else read_file(name), name)
 
 
-def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
-    """The encoder of the texts, and the tokenizer's file; "" if there is none."""
-    name = store.vocabulary.name
-    source = source or (name if os.path.exists(name) else None)
-    encoder, path = encoder_of(store.vocabulary, source), ""
-    source = source or name
-    if isinstance(source, str | os.PathLike):
-        path = absolute(found_file(source))
-    return encoder, path
-
-
 def _encode(encoder: Encoder, data: bytes) -> list[int]:
     """The tokens that spell some bytes; [] if no tokens do."""
     try:
@@ -186,33 +177,3 @@ def _encode(encoder: Encoder, data: bytes) -> list[int]:
             return encoder.longest_tokens(data)
     except VocabularyError:
         return []
-
-
-def _read_corpus(
-    store: Store,
-    encoder: Encoder,
-    paths: Sequence[str],
-    suffixes: Sequence[str],
-    field: str,
-    limit: int | None,
-    progress: Progress | None,
-) -> tuple[list[EncodedText], list[tuple[str, str]]]:
-    """The texts of the corpus with their tokens, and (name, reason) of the unusable ones."""
-    corpus = find_corpus(paths, tuple(suffixes) or suffixes_of(store.grammar.name), field)
-    texts: list[EncodedText] = []
-    unreadable: list[tuple[str, str]] = []
-    done = 0
-    for text in islice(corpus, limit):
-        done += text.weight
-        if progress is not None:
-            progress("bytes encoded", min(done, corpus.n_bytes), corpus.n_bytes)
-        if not isinstance(text, Text):
-            unreadable.append((text.name, text.reason))
-            continue
-        try:
-            texts.append(EncodedText(text.name, text.text, np.array(encoder.exact_tokens(text.text).tokens, np.int32)))
-        except VocabularyError as error:
-            unreadable.append((text.name, str(error)))
-    if not texts and not unreadable:
-        raise CorpusError(f"there is no text in {', '.join(paths)}")
-    return texts, unreadable

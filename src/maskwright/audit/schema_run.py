@@ -22,8 +22,8 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any
+from itertools import accumulate, product
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.analysis.schema.documents import escaped
 from maskwright.analysis.schema.load import JsonSchema, load_schema
 from maskwright.audit.engines import EngineGrammar
-from maskwright.audit.mutations import Spans, Words, exactly, keywords_of, mutated, smaller, spell, words_of
+from maskwright.audit.mutations import Path, Words, exactly, keywords_of, mutated, pieces, smaller, spell, words_of
 from maskwright.audit.remote import EngineFailed, RemoteEngine, check_engine
 from maskwright.audit.report import ACCEPTS, REFUSES, SchemaAuditReport, SchemaDifference
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -105,8 +105,7 @@ def audit_schema(
     drawn = _Drawn(given, seed)
     text = json.dumps(given.schema, ensure_ascii=False)
     grammar = EngineGrammar(text, text, "schema.json")
-    vocabulary = drawn.store.vocabulary
-    with RemoteEngine(engine, grammar, vocabulary, _tokens, python=python, timeout=timeout) as remote:
+    with RemoteEngine(engine, grammar, drawn.vocabulary, _tokens, python=python, timeout=timeout) as remote:
         run = _SchemaComparison(drawn, judge, remote, progress)
         run.read(values, texts, seed)
         gave_up = remote.gave_up
@@ -138,23 +137,24 @@ class _Drawn:
 
     def __init__(self, schema: JsonSchema, seed: int) -> None:
         self.schema, self.seed = schema, seed
-        vocabulary, documents = byte_vocabulary(), schema.options.documents
-        again = partial(load_schema, style="any", documents=documents or None, lenient=True)
+        self.vocabulary, documents = byte_vocabulary(), schema.options.documents
         self.is_exact = not schema.left_out
-        loose = again(schema.schema)
-        self.store = build_schema_store(loose, vocabulary)
-        self._matcher = self.store.matcher(0)
-        self._stores = [build_schema_store(again(schema.schema, whitespace="compact"), vocabulary)]
+
+        def store(of: Any, **more: Any) -> SchemaStore:
+            loose = load_schema(of, style="any", documents=documents or None, lenient=True, **more)
+            return build_schema_store(loose, self.vocabulary)
+
+        self._matcher = store(schema.schema).matcher(0)
+        self._stores = [store(schema.schema, whitespace="compact")]
         closed = _closed(schema.schema)
         if closed != schema.schema:
             # If nothing has all members, only the others are drawn.
             with contextlib.suppress(SchemaError, DeadEndError, LimitError):
-                self._stores.append(build_schema_store(again(closed, whitespace="compact"), vocabulary))
+                self._stores.append(store(closed, whitespace="compact"))
         # Ends of strings and of values are likely, and what needs an escape is not.
-        weights = np.full(vocabulary.size, 0.02)
+        weights = np.full(self.vocabulary.size, 0.02)
         weights[[1 + ord(character) for character in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789-"]] = 1.0
-        weights[[1 + ord(character) for character in '"}],:{[']] = 12.0
-        weights[0] = 12.0
+        weights[[0, *(1 + ord(character) for character in '"}],:{[')]] = 12.0
         self._weights = weights
 
     def allows(self, text: str) -> bool:
@@ -200,25 +200,32 @@ def _closed(schema: Any) -> Any:
     return found
 
 
-def _spellings(value: Any, words: Words) -> dict[str, Spans]:
+def _spellings(value: Any, words: Words) -> dict[str, list[tuple[str, Path]]]:
     """Texts of a value: compact and spaced, in its own order and in that of the schema.
 
-    Each with where the values inside it stand.
+    Each with its pieces.
     """
-    found: dict[str, Spans] = {}
-    for orders in (words.orders, None):
-        for gap in ("", " "):
-            spans: Spans = []
-            found.setdefault(spell(value, gap, orders, spans), spans)
+    found: dict[str, list[tuple[str, Path]]] = {}
+    for orders, gap in product((words.orders, None), ("", " ")):
+        way = [*pieces(value, gap, orders)]
+        found.setdefault("".join(piece for piece, _ in way), way)
     return found
 
 
-def _place(text: str, spans: Spans, stop: int) -> str:
-    """The JSON pointer of the innermost value in whose text the engine stops; items are *."""
-    character = len(text.encode()[:stop].decode(errors="ignore"))
-    inside = [one for one in spans if one[0] <= character < one[1]] or spans[-1:]
-    _, _, path = min(inside, key=lambda one: one[1] - one[0])
-    return "".join("/" + ("*" if step.isdecimal() else escaped(step)) for step in path)
+def _place(way: list[tuple[str, Path]], stop: int) -> str:
+    """The JSON pointer of the innermost value in whose text the engine stops; items are *.
+
+    stop : in bytes.
+    """
+    ends = accumulate(len(piece.encode("utf-8", "surrogatepass")) for piece, _ in way)
+    path: Path = next((path for end, (_, path) in zip(ends, way, strict=True) if stop < end), ())
+    return "".join("/" + (escaped(step) if isinstance(step, str) else "*") for step in path)
+
+
+Key: TypeAlias = tuple[str, str, str]
+"""What differences are counted by: kind, keyword and pointer."""
+DISPUTED: Key = ("disputed", "", "")
+"""Our masks say what the engine says, and jsonschema does not."""
 
 
 class _SchemaComparison:
@@ -238,7 +245,7 @@ class _SchemaComparison:
         self.tried: Counter[tuple[str, str]] = Counter()
         self.accepted: Counter[tuple[str, str]] = Counter()
         self.failures: Counter[str] = Counter()
-        self._seen: dict[tuple[str, str, str], tuple[int, Any]] = {}
+        self._seen: dict[Key, list[Any]] = {}
         self._known: set[str] = set()
 
     # --- trying ---
@@ -249,29 +256,23 @@ class _SchemaComparison:
         # What the engine refuses already says nothing when it is changed: it is used if all are.
         pool: list[Any] = []
         refused: list[Any] = []
-        for value in self._first(texts, values):
+        for value in self._values(texts, values, pool, refused, rng):
             if self.counts["values"] >= values or self.remote.gave_up:
                 return
             is_instance, is_accepted = self._try(value)
-            if is_instance:
-                (pool if is_accepted else refused).append(value)
-        refused = refused or [{}]
-        for _ in range(20 * values):
-            if self.counts["values"] >= values or self.remote.gave_up:
-                return
-            value = rng.choice(pool or refused)
-            for _ in range(rng.choice((1, 1, 1, 2, 3))):
-                value = mutated(value, self.words, rng)
-            if all(self._try(value)):
-                if len(pool) < _POOL:
-                    pool.append(value)
-                else:
-                    pool[rng.randrange(len(pool))] = value
+            if is_instance and not is_accepted:
+                refused.append(value)
+            elif is_instance and len(pool) < _POOL:
+                pool.append(value)
+            elif is_instance:
+                pool[rng.randrange(len(pool))] = value
             if self.progress is not None and self.counts["values"] % 50 == 0:
                 self.progress("values", self.counts["values"], values)
 
-    def _first(self, texts: Sequence[str], values: int) -> Iterator[Any]:
-        """Values that are given, then drawn ones, until half of all are tried."""
+    def _values(
+        self, texts: Sequence[str], values: int, pool: list[Any], refused: list[Any], rng: random.Random
+    ) -> Iterator[Any]:
+        """Values that are given, then drawn ones until half of all are tried, then changed ones."""
         for text in texts:
             try:
                 yield exactly(value_of(text))
@@ -279,11 +280,14 @@ class _SchemaComparison:
                 raise MaskwrightError(f"a text to begin with is not JSON: {error}: {text[:60]!r}") from None
         for text in self.drawn.texts():
             if 2 * self.counts["values"] >= values:
-                return
-            try:
+                break
+            with contextlib.suppress(ValueError):
                 yield exactly(value_of(text))
-            except ValueError:
-                continue
+        for _ in range(20 * values):
+            value = rng.choice(pool or refused or [{}])
+            for _ in range(rng.choice((1, 1, 1, 2, 3))):
+                value = mutated(value, self.words, rng)
+            yield value
 
     def _try(self, value: Any) -> tuple[bool, bool]:
         """Try a value that was not tried before.
@@ -301,31 +305,32 @@ class _SchemaComparison:
             return False, False
         self.counts["not_instances" if violations else "instances"] += 1
         try:
-            kind, keyword, pointer = self._difference(value, violations)
+            key = self._difference(value, violations)
         except EngineFailed as error:
             self.counts["failed"] += 1
             self.failures[f"{error.kind}: {str(error)[:300]}"] += 1
             return not violations, False
+        if key == DISPUTED:
+            self.counts["disputed"] += 1
+            key = None
         # Only a value that breaks one keyword says something about it.
         broken = {(one.keyword, one.pointer) for one in violations}
         if len(broken) == 1:
             self.tried.update(broken)
-            if kind == ACCEPTS:
+        if key is not None:
+            if key[0] == ACCEPTS and len(broken) == 1:
                 self.accepted.update(broken)
-        if kind:
-            self.counts["accepts" if kind == ACCEPTS else "refuses"] += 1
-            count, best = self._seen.get((kind, keyword, pointer), (0, value))
-            best = min(best, value, key=lambda one: (len(spell(one)), spell(one)))
-            self._seen[kind, keyword, pointer] = (count + 1, best)
-        return not violations, not kind
+            self.counts["accepts" if key[0] == ACCEPTS else "refuses"] += 1
+            self._seen.setdefault(key, []).append(value)
+        return not violations, key is None
 
-    def _difference(self, value: Any, violations: Sequence[Violation], counted: bool = True) -> tuple[str, str, str]:
-        """Kind, keyword and pointer of a difference; the kind is "" for none.
+    def _difference(self, value: Any, violations: Sequence[Violation]) -> Key | None:
+        """Which difference a value shows; None for none.
 
         Of a refused instance the pointer is into the value: where the engine stops.
         """
         spellings = _spellings(value, self.words)
-        stops = []
+        stops: list[tuple[int, str]] = []
         for text in spellings:
             stop = self._stop(text)
             if stop is None:
@@ -333,16 +338,15 @@ class _SchemaComparison:
             stops.append((stop, text))
         is_accepted = len(stops) < len(spellings)
         if is_accepted == (not violations):
-            return "", "", ""
+            return None
         is_ours = any(map(self.drawn.allows, spellings))
         if self.drawn.is_exact and is_ours if is_accepted else not is_ours:
-            self.counts["disputed"] += counted
-            return "", "", ""
+            return DISPUTED
         if is_accepted:
             first = min(violations, key=lambda one: (one.pointer, one.keyword))
             return ACCEPTS, first.keyword, first.pointer
         stop, text = max(stops, key=lambda one: one[0])
-        return REFUSES, "", _place(text, spellings[text], stop)
+        return REFUSES, "", _place(spellings[text], stop)
 
     def _stop(self, text: str) -> int | None:
         """Where the engine refuses a text, in bytes; None if it accepts it as a whole."""
@@ -361,40 +365,32 @@ class _SchemaComparison:
         found: list[SchemaDifference] = []
         unlisted: dict[str, int] = {}
         for kind in (ACCEPTS, REFUSES):
-            keys = [key for key in self._seen if key[0] == kind]
-            keys.sort(key=lambda key: (-self._seen[key][0], key))
-            for key in keys[:examples]:
-                count, value = self._seen[key]
-                found.append(self._example(key, count, value))
+            keys = sorted((k for k in self._seen if k[0] == kind), key=lambda key: (-len(self._seen[key]), key))
+            found += map(self._example, keys[:examples])
             if len(keys) > examples:
                 unlisted[kind] = len(keys) - examples
         return tuple(found), unlisted
 
-    def _example(self, key: tuple[str, str, str], count: int, value: Any) -> SchemaDifference:
+    def _example(self, key: Key) -> SchemaDifference:
         """A difference with a small value that shows it: smaller ones are taken while they do."""
         kind, keyword, pointer = key
-        left = _SHRINKS
-        goes_on = not self.remote.gave_up
-        while goes_on:
-            goes_on = False
-            for one in smaller(value):
-                left -= 1
-                if left < 0:
-                    break
-                if self._shows(one, key):
-                    value, goes_on = one, True
-                    break
+        value = min(self._seen[key], key=lambda one: (len(spell(one)), spell(one)))
+        tried = iter(range(_SHRINKS))
+        less: Any = None if self.remote.gave_up else value
+        while less is not None:
+            value = less
+            less = next((one for one, _ in zip(smaller(value), tried, strict=False) if self._shows(one, key)), None)
         violations = self.judge.violations(value) or []
         why = next((one.message for one in violations if (one.keyword, one.pointer) == (keyword, pointer)), "")
         text = min(_spellings(value, self.words), key=lambda text: (not self._is_example(text, kind), len(text)))
-        return SchemaDifference(kind, keyword, pointer, count, text, why)
+        return SchemaDifference(kind, keyword, pointer, len(self._seen[key]), text, why)
 
-    def _shows(self, value: Any, key: tuple[str, str, str]) -> bool:
+    def _shows(self, value: Any, key: Key) -> bool:
         violations = self.judge.violations(value)
         if violations is None or bool(violations) != (key[0] == ACCEPTS):
             return False
         try:
-            return self._difference(value, violations, counted=False) == key
+            return self._difference(value, violations) == key
         except EngineFailed:
             return False
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Shows = Callable[[bytes], bool]
 """Whether a text shows it."""
@@ -34,21 +33,25 @@ class _OverError(Exception):
     """The budget is spent."""
 
 
-@dataclass
 class _Search:
-    """`shows` with a memory and a budget. tests : left. end : time to stop at."""
+    """The shortest text so far that shows it. Each text is tried once, within a budget.
 
-    shows: Shows
-    tests: int
-    end: float
-    known: dict[bytes, bool] = field(default_factory=dict)
+    tests : left. end : time to stop at.
+    """
 
-    def __call__(self, text: bytes) -> bool:
+    def __init__(self, best: bytes, shows: Shows, tests: int, end: float) -> None:
+        self.best, self.shows, self.tests, self.end = best, shows, tests, end
+        self.known: dict[bytes, bool] = {}
+
+    def takes(self, text: bytes) -> bool:
+        """Whether a shorter text shows it; it is the best one then."""
         if text not in self.known:
             if self.tests <= 0 or time.monotonic() > self.end:
                 raise _OverError
             self.tests -= 1
             self.known[text] = self.shows(text)
+        if self.known[text]:
+            self.best = text
         return self.known[text]
 
 
@@ -66,93 +69,76 @@ def shrink(
     tests, seconds : the budget. When it is spent, the shortest text so far is returned, which may
         not be minimal.
     """
-    search = _Search(shows, tests, time.monotonic() + seconds)
-    best = [text]
+    search = _Search(text, shows, tests, time.monotonic() + seconds)
     try:
-        for other in sorted({b"", *others}, key=lambda other: (len(other), other)):
-            if len(other) < len(best[0]) and search(other):
-                best[0] = other
-                break
-        _end_of(best, search)
+        shorter = (other for other in sorted({b"", *others}, key=lambda one: (len(one), one)) if len(other) < len(text))
+        any(map(search.takes, shorter))
+        any(map(search.takes, _ends(search.best)))
         before = None
-        while before != best[0]:
-            before = best[0]
-            for units in (_LINES, _WORDS):
-                _remove_chunks(best, units, search)
-            _remove_pairs(best, search)
-            _remove_chunks(best, _CHARACTERS, search)
-            _remove_windows(best, search)
+        while before != search.best:
+            before = search.best
+            _remove_chunks(search, _LINES)
+            _remove_chunks(search, _WORDS)
+            while any(map(search.takes, _without_brackets(search.best))):
+                pass
+            _remove_chunks(search, _CHARACTERS)
+            any(map(search.takes, _without_stretch(search.best)))
     except _OverError:
         pass
-    return best[0]
+    return search.best
 
 
-def _end_of(best: list[bytes], search: _Search) -> None:
-    """Try the last line alone, then the last two, four and so on."""
-    begins = [match.start() for match in _LINES.finditer(best[0])]
+def _ends(text: bytes) -> Iterator[bytes]:
+    """The last line alone, then the last two, four and so on."""
+    begins = [match.start() for match in _LINES.finditer(text)]
     n = 1
     while n < len(begins):
-        end = best[0][begins[-n] :]
-        if search(end):
-            best[0] = end
-            return
+        yield text[begins[-n] :]
         n *= 2
 
 
-def _remove_chunks(best: list[bytes], units: re.Pattern[bytes], search: _Search) -> None:
+def _remove_chunks(search: _Search, units: re.Pattern[bytes]) -> None:
     """Remove ever smaller chunks of units, down to single ones."""
-    pieces = units.findall(best[0])
+    pieces = units.findall(search.best)
     size = len(pieces) // 2
     while size:
         at = 0
         is_shorter = False
         while at < len(pieces):
             kept = pieces[:at] + pieces[at + size :]
-            if search(b"".join(kept)):
+            if search.takes(b"".join(kept)):
                 pieces, is_shorter = kept, True
-                best[0] = b"".join(pieces)
             else:
                 at += size
         # What could not go before may go now that others are gone.
         size = size if is_shorter and size == 1 else size // 2
-    if len(pieces) == 1 and search(b""):
-        best[0] = b""
+    if len(pieces) == 1:
+        search.takes(b"")
 
 
-def _remove_windows(best: list[bytes], search: _Search) -> None:
-    """Try to remove each stretch of a short text.
+def _without_stretch(text: bytes) -> Iterator[bytes]:
+    """A short text without each stretch, the longest first.
 
     This finds what can only go together, such as a line and the indentation of the next one.
     """
     for units in (_WORDS, _CHARACTERS):
-        pieces = units.findall(best[0])
+        pieces = units.findall(text)
         n = len(pieces)
         if n > WINDOWED:
             return
-        for begin, end in sorted(((i, j) for i in range(n) for j in range(i + 1, n + 1)), key=lambda w: w[0] - w[1]):
-            shorter = b"".join(pieces[:begin] + pieces[end:])
-            if search(shorter):
-                best[0] = shorter
-                return
+        for length in range(n, 0, -1):
+            for begin in range(n - length + 1):
+                yield b"".join(pieces[:begin] + pieces[begin + length :])
 
 
-def _remove_pairs(best: list[bytes], search: _Search) -> None:
-    """Remove brackets with or without their content, or replace both by something short.
+def _without_brackets(text: bytes) -> Iterator[bytes]:
+    """A text without each pair of brackets, with or without their content, or with something short.
 
     The latter is for brackets where there must be something.
     """
-    is_shorter = True
-    while is_shorter:
-        is_shorter = False
-        for begin, end in _brackets(best[0]):
-            text = best[0]
-            for middle in (b"", text[begin + 1 : end], *_SHORT):
-                shorter = text[:begin] + middle + text[end + 1 :]
-                if search(shorter):
-                    best[0], is_shorter = shorter, True
-                    break
-            if is_shorter:
-                break
+    for begin, end in _brackets(text):
+        for middle in (b"", text[begin + 1 : end], *_SHORT):
+            yield text[:begin] + middle + text[end + 1 :]
 
 
 def _brackets(text: bytes) -> Sequence[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 from contextlib import suppress
 from multiprocessing.connection import Pipe
@@ -12,7 +13,7 @@ class Child:
     """A process whose program answers over a connection. It may crash or hang.
 
     command : the program and its arguments. One more is the number of a file, which it opens by
-        `multiprocessing.connection.Connection`.
+        `multiprocessing.connection.Connection`. What comes over it is pickled.
     said : the file for what it prints; None for nowhere.
 
     Raises: OSError if it cannot be run.
@@ -31,14 +32,14 @@ class Child:
                 start_new_session=True,
             )
 
-    def send(self, data: bytes) -> None:
+    def send(self, message: Any) -> None:
         """Send a message. Raises: EOFError if it has ended."""
         try:
-            self._connection.send_bytes(data)
+            self._connection.send_bytes(pickle.dumps(message, protocol=4))  # any Python 3 reads that
         except OSError:
             raise EOFError from None
 
-    def receive(self, seconds: float) -> bytes:
+    def receive(self, seconds: float) -> Any:
         """The next message of the program.
 
         Raises: TimeoutError if none comes in time; EOFError if it has ended.
@@ -46,7 +47,7 @@ class Child:
         if not self._connection.poll(seconds):
             raise TimeoutError
         try:
-            return self._connection.recv_bytes()
+            return self._connection.recv()
         except OSError:
             raise EOFError from None
 
@@ -60,6 +61,3 @@ class Child:
             return self.process.wait(seconds)
         self.process.kill()
         return self.process.wait()
-
-
-__all__ = ["Child"]

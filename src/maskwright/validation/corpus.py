@@ -176,24 +176,18 @@ def is_in_corpus(output: Path, paths: Sequence[str | Path], suffixes: Sequence[s
     output : the file that will be written; it may exist already.
     paths, suffixes : as for `find_corpus`.
     """
-    try:
-        facts: os.stat_result | None = os.stat(output)
-    except (OSError, ValueError):
-        facts = None
     resolved = Path(os.path.realpath(Path(absolute(output)).parent), output.name)
     for given in map(str, paths):
-        folder = Path(given)
-        is_folder = os.path.isdir(folder)
-        if is_folder:
-            root = Path(os.path.realpath(folder))
-            if resolved.is_relative_to(root) and _is_text_of(resolved.relative_to(root), suffixes):
-                return True
-        elif not os.path.exists(folder) and _fits(resolved.parts, _real_pattern(given)):
+        if os.path.isdir(given):
+            root = Path(os.path.realpath(given))
+            found = _files_of(Path(given), suffixes)
+            will_be = resolved.is_relative_to(root) and _is_text_of(resolved.relative_to(root), suffixes)
+        else:
+            found = map(Path, glob.iglob(given, recursive=True))
+            will_be = not os.path.exists(given) and _fits(resolved.parts, _real_pattern(given))
+        # where the output exists, a text may be a link to it
+        if will_be or (os.path.exists(output) and any(f.exists() and f.samefile(output) for f in found)):
             return True
-        if facts is not None:  # the output exists: a text may be a link to it
-            found = _files_of(folder, suffixes) if is_folder else map(Path, glob.iglob(given, recursive=True))
-            if any(file.exists() and os.path.samestat(file.stat(), facts) for file in found):
-                return True
     return False
 
 

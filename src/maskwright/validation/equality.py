@@ -15,7 +15,6 @@ In: texts. Out: the positions where masks differ. A store is compared with its *
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,14 +30,14 @@ from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.entry_store import EntryStore
 from maskwright.stores.store import Store
-from maskwright.validation.replay import ENDED_EARLY, NOT_COMPLETE, Stop, facts_of_place, facts_of_stop, why_refused
+from maskwright.validation.replay import ENDED_EARLY, NOT_COMPLETE, Stop, facts_of_place, facts_of_stop, stop_at
 from maskwright.validation.work import Outcome, Setup
 
 SAME = "same masks"
 DIFFERENT = "different masks"
 
 Words = npt.NDArray[np.uint32]
-"""(ceil(V / 32),) uint32; a mask, where bit i of word w is token 32 w + i."""
+"""(2, ceil(V / 32)) uint32; two masks, where bit i of word w is token 32 w + i."""
 
 
 def original_store(store: Store | EntryStore, progress: Progress | None = None) -> Store | EntryStore:
@@ -60,52 +59,47 @@ def original_store(store: Store | EntryStore, progress: Progress | None = None) 
     return Store(store.grammar, store.vocabulary, table, automaton.counts)
 
 
-@dataclass(frozen=True)
-class Equality:
+def streamlined(setup: Setup) -> Callable[[str], Outcome]:
     """The check "streamlined". A unit of work is a text.
 
     A text is followed as far as its tokens are legal. The outcome of a text that is not legal as a
     whole is "ended early", unless masks differ before.
     """
+    pair: Any = (_Engines if setup.store.engine else _Decoders)(setup.store, setup.original)
+    vocabulary = setup.store.vocabulary
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one text, see `Check.start`."""
-        pair: _Engines | _Decoders
-        pair = (_Engines if setup.store.engine else _Decoders)(setup.store, setup.original)
-        vocabulary = setup.store.vocabulary
+    def run(text: str) -> Outcome:
+        tokens = setup.tokens(text)
+        pair.reset()
+        different: list[Outcome] = []
+        positions = offset = n_different = 0
+        stop: Stop | None = None
+        try:
+            for token in [*tokens, None]:
+                masks = pair.differing_masks()
+                positions += 1
+                n_different += masks is not None
+                if masks is not None and len(different) < 3:
+                    different.append(_difference(text, offset, token, vocabulary, masks))
+                if token is not None:
+                    stop = pair.advance(token)
+                    offset += len(vocabulary.tokens[token])
+                elif not pair.is_accepting():
+                    stop = Stop(len(tokens), None, NOT_COMPLETE)
+                if stop is not None:
+                    break
+        except LimitError:
+            if not different:
+                raise
+        found: Outcome = {"class": SAME, "positions": positions, "different": n_different}
+        if different:
+            found |= {"class": DIFFERENT, **different[0], "more": different[1:]}
+        elif stop is not None:
+            stop = stop._replace(n_tokens=positions - 1)
+            found |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
+        return found
 
-        def run(text: str) -> Outcome:
-            tokens = setup.tokens(text)
-            pair.reset()
-            different: list[Outcome] = []
-            positions = offset = n_different = 0
-            stop: Stop | None = None
-            try:
-                for token in [*tokens, None]:
-                    masks = pair.differing_masks()
-                    positions += 1
-                    n_different += masks is not None
-                    if masks is not None and len(different) < 3:
-                        different.append(_difference(text, offset, token, vocabulary, masks))
-                    if token is not None:
-                        stop = pair.advance(token)
-                        offset += len(vocabulary.tokens[token])
-                    elif not pair.is_accepting():
-                        stop = Stop(len(tokens), None, NOT_COMPLETE)
-                    if stop is not None:
-                        break
-            except LimitError:
-                if not different:
-                    raise
-            found: Outcome = {"class": SAME, "positions": positions, "different": n_different}
-            if different:
-                found |= {"class": DIFFERENT, **different[0], "more": different[1:]}
-            elif stop is not None:
-                stop = stop._replace(n_tokens=positions - 1)
-                found |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
-            return found
-
-        return run
+    return run
 
 
 class _Engines:
@@ -113,14 +107,15 @@ class _Engines:
 
     def __init__(self, store: Store, original: Store) -> None:
         self._matchers = store.matcher(0), original.matcher(0)
-        self._words = np.zeros(store.n_words, np.uint32), np.zeros(store.n_words, np.uint32)
+        self._words = np.zeros((2, store.n_words), np.uint32)
+        self.is_accepting = self._matchers[0].is_accepting
 
     def reset(self) -> None:
         """Go back to the start of a text."""
         for matcher in self._matchers:
             matcher.reset()
 
-    def differing_masks(self) -> tuple[Words, Words] | None:
+    def differing_masks(self) -> Words | None:
         """The masks of the store and of the original; None if they are equal."""
         for matcher, words in zip(self._matchers, self._words, strict=True):
             try:
@@ -131,18 +126,12 @@ class _Engines:
 
     def advance(self, token: int) -> Stop | None:
         """Read a token in both stores; returns where that is refused."""
-        matcher, other = self._matchers
         try:
-            matcher.advance(token)
-            other.advance(token)
+            for matcher in self._matchers:
+                matcher.advance(token)
         except IllegalTokenError:
-            good = int(matcher.fork().text.read_longest(matcher.store.vocabulary.tokens[token]))
-            return Stop(0, token, why_refused(matcher, token), good)
+            return stop_at(self._matchers[0], 0, token)
         return None
-
-    def is_accepting(self) -> bool:
-        """Whether the text is legal as it stands."""
-        return self._matchers[0].is_accepting()
 
 
 class _Decoders:
@@ -156,20 +145,18 @@ class _Decoders:
         # stacks belong to the parser that made them, so both decoders must have the same parser
         self._other.parser = self._decoder.parser
         self._known: set[tuple[Hypothesis, ...]] = set()
+        self.reset, self.is_accepting = self._decoder.reset, self._decoder.is_accepting
 
-    def reset(self) -> None:
-        self._decoder.reset()
-
-    def differing_masks(self) -> tuple[Words, Words] | None:
+    def differing_masks(self) -> Words | None:
         state = self._decoder.hypotheses
         if state in self._known:
             return None
         self._other.hypotheses, self._other._finished = state, self._decoder.is_finished()
-        masks = self._decoder.mask(), self._other.mask()
-        if np.array_equal(*masks):
-            self._known.add(state)
-            return None
-        return masks
+        masks = np.array([self._decoder.mask(), self._other.mask()])
+        if not np.array_equal(*masks):
+            return masks
+        self._known.add(state)
+        return None
 
     def advance(self, token: int) -> Stop | None:
         try:
@@ -178,15 +165,10 @@ class _Decoders:
             return Stop(0, token, str(error))
         return None
 
-    def is_accepting(self) -> bool:
-        return self._decoder.is_accepting()
 
-
-def _difference(
-    text: str, offset: int, token: int | None, vocabulary: Vocabulary, masks: tuple[Words, Words]
-) -> Outcome:
+def _difference(text: str, offset: int, token: int | None, vocabulary: Vocabulary, masks: Words) -> Outcome:
     """The facts of a position where masks differ: its place, and the tokens missing and added."""
-    bits = [tokens_of(mask) for mask in masks]
-    lacking, added = np.setdiff1d(bits[1], bits[0]), np.setdiff1d(bits[0], bits[1])
+    own, original = map(tokens_of, masks)
+    lacking, added = np.setdiff1d(original, own), np.setdiff1d(own, original)
     why = f"the store lacks {len(lacking)} tokens {lacking[:8].tolist()} and adds {len(added)} {added[:8].tolist()}"
     return facts_of_place(text, offset, offset, token, vocabulary) | {"why": why}

@@ -11,15 +11,15 @@ never shifts what cannot be continued.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from maskwright.analysis.errors import GrammarError, MissingExtraError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.oracle_lexing import as_step, may_end, rank
+from maskwright.validation.oracle_lexing import as_step, may_end, patterns_of
 from maskwright.validation.oracle_modes import Mode
 from maskwright.validation.oracle_parsing import Configuration, merged, parser_of
-from maskwright.validation.oracle_patterns import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,9 @@ class GrammarParse:
                 f"grammar {grammar.name}: only lexing 'longest' and 'contextual' have an independent parse, not {grammar.lexing!r}"
             )
         self.grammar = grammar
-        lexable = [number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
-        ranked = sorted(lexable, key=lambda number: rank(grammar.terminals[number]))
-        self._patterns = [(number, Pattern(grammar.terminals[number])) for number in ranked]
+        self._patterns = patterns_of(grammar)
         self._parser = parser_of(grammar, grammar.conflicts)
-        self._oracle: Oracle | None = None
+        self._oracle = cache(lambda: Oracle(grammar, grammar.conflicts))
 
     def refusal(self, text: str) -> Refused | None:
         """Where the grammar refuses a text; None if it accepts the text.
@@ -70,11 +68,11 @@ class GrammarParse:
                 configurations = merged(configurations)
             begin, parse = configurations.pop(0)
             if begin == len(text):
-                if parser.accepts_end(parse):
-                    cut = Refused(begin, begin, "the end of the text cuts a longer lexeme short")
-                    return None if self._ends_decided(text) else cut
-                refused = Refused(begin, begin, "the text cannot end here")
-                continue
+                if not parser.accepts_end(parse):
+                    refused = Refused(begin, begin, "the text cannot end here")
+                    continue
+                cut = Refused(begin, begin, "the end of the text cuts a longer lexeme short")
+                return None if self._ends_decided(text) else cut
             for mode in parser.modes(parse):
                 terminal, end = self._longest(text, begin, mode)
                 if terminal is None:
@@ -95,7 +93,7 @@ class GrammarParse:
     def _longest(self, text: str, begin: int, mode: Mode) -> tuple[int | None, int]:
         """The terminal of the longest match at an offset, None if there is none, and its end."""
         winner, longest = None, begin
-        for number, pattern in self._patterns:
+        for number, pattern in self._patterns.items():
             if mode is None or number in mode:
                 end = pattern.end(text, begin)
                 if end > longest and may_end(self.grammar.layout, number, text[begin:end]):
@@ -109,8 +107,6 @@ class GrammarParse:
         it is not installed.
         """
         try:
-            if self._oracle is None:
-                self._oracle = Oracle(self.grammar, self.grammar.conflicts)
-            return self._oracle.is_legal_text(text.encode())
+            return self._oracle().is_legal_text(text.encode())
         except MissingExtraError:
             return True

@@ -7,38 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import unquote
+from typing import Any
 
 from maskwright.analysis.errors import NestingError
 from maskwright.analysis.nesting import read_json
 from maskwright.analysis.schema.documents import draft_named, escaped
 from maskwright.analysis.schema.formats import FORMATS
 from maskwright.analysis.schema.load import JsonSchema
-
-if TYPE_CHECKING:
-    from maskwright.analysis.schema.text_patterns import Regex
+from maskwright.validation.references import Judgement
 
 NOT_INSTALLED = "the package jsonschema is not installed, so nobody else judged: pip install 'maskwright[schema]'"
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceVerdict:
-    """What another judge says of a text.
-
-    by : who judged.
-    answer : "accepted", "refused" or "not judged".
-    why : the reason, "" for accepted.
-    keyword : the keyword that refuses, if one does.
-    """
-
-    by: str
-    answer: Literal["accepted", "refused", "not judged"]
-    why: str = ""
-    keyword: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +28,11 @@ class Violation:
 
     keyword : as jsonschema names it.
     pointer : of the keyword in the schema, behind all references into it.
-    place : JSON pointer into the value.
     message : what jsonschema says.
     """
 
     keyword: str
     pointer: str
-    place: str
     message: str
 
 
@@ -79,40 +58,42 @@ class InstanceJudge:
     """
 
     def __init__(self, schema: JsonSchema) -> None:
-        self.schema = schema
         self.is_installed = True
+        # the copy has every schema once, and numbers as they are written
+        exact = json.loads(json.dumps(schema.schema), parse_float=Decimal)
         try:
-            self._validator, self._formats = _validator(schema)
+            self._validator, formats = _validator(exact, schema)
         except ImportError:
             self.is_installed = False
             return
-        named = set(_formats_in(schema.schema)) & FORMATS.keys()
-        self._unknown = sorted(named - self._formats.keys())
+        self._pointers = {id(one): pointer for pointer, one in _inside(exact, "")}
+        named = {one.get("format") for _, one in _inside(exact, "") if isinstance(one.get("format"), str)}
+        self._unknown = sorted((named & FORMATS.keys()) - formats.keys())
 
-    def judge(self, text: str) -> InstanceVerdict:
+    def judge(self, text: str) -> Judgement:
         """The verdict on a whole text."""
         try:
             value = value_of(text)
         except RepeatedKey as error:
-            return InstanceVerdict("json", "refused", str(error))
+            return Judgement("refused", str(error), "json")
         except (UnreadNumber, NestingError) as error:
-            return InstanceVerdict("nobody", "not judged", str(error))
+            return Judgement("not judged", str(error), "nobody")
         except ValueError as error:
-            return InstanceVerdict("json", "refused", f"no JSON: {error}")
+            return Judgement("refused", f"no JSON: {error}", "json")
         if not self.is_installed:
-            return InstanceVerdict("nobody", "not judged", NOT_INSTALLED)
+            return Judgement("not judged", NOT_INSTALLED, "nobody")
         try:
             found = next(self._validator.iter_errors(value), None)
         except Exception as problem:  # of the library: a pattern that Python's `re` lacks, a recursion, ...
-            return InstanceVerdict("jsonschema", "not judged", f"jsonschema fails: {type(problem).__name__}: {problem}")
+            return Judgement("not judged", f"jsonschema fails: {type(problem).__name__}: {problem}", "jsonschema")
         if found is not None:
             where = "".join(f"/{part}" for part in found.absolute_path)
             why = f"{where or 'the whole'}: {str(found.message)[:300]}"
-            return InstanceVerdict("jsonschema", "refused", why, str(found.validator))
+            return Judgement("refused", why, "jsonschema", str(found.validator))
         if self._unknown:
             why = f"jsonschema has no checker for the formats {', '.join(self._unknown)}"
-            return InstanceVerdict("jsonschema", "not judged", why)
-        return InstanceVerdict("jsonschema", "accepted")
+            return Judgement("not judged", why, "jsonschema")
+        return Judgement("accepted", by="jsonschema")
 
     def violations(self, value: Any) -> list[Violation] | None:
         """All keywords that a value does not satisfy; [] for an instance.
@@ -126,60 +107,27 @@ class InstanceJudge:
             return None
         try:
             found = [
-                Violation(
-                    str(error.validator),
-                    _pointer_through(self.schema.schema, [*error.absolute_schema_path]),
-                    _pointer(error.absolute_path),
-                    str(error.message)[:300],
-                )
+                Violation(str(error.validator), self._pointer(error), str(error.message)[:300])
                 for error in self._validator.iter_errors(value)
             ]
         except Exception:  # of the library, as above
             return None
         return None if self._unknown and not found else found
 
-
-_MOST_REFERENCES = 50
-"""References that are followed one behind the other."""
-
-
-def _pointer(steps: Iterable[Any]) -> str:
-    return "".join("/" + escaped(step) for step in steps)
+    def _pointer(self, error: Any) -> str:
+        """The pointer to the keyword of an error, behind all references."""
+        if id(error.schema) in self._pointers:
+            return f"{self._pointers[id(error.schema)]}/{escaped(error.validator)}"
+        return "".join("/" + escaped(step) for step in error.absolute_schema_path)
 
 
-def _pointer_through(schema: Any, steps: list[Any]) -> str:
-    """The pointer to a keyword. steps : as jsonschema has them, which leave out "$ref".
-
-    >>> schema = {"items": {"$ref": "#/$defs/a"}, "$defs": {"a": {"minimum": 1}}}
-    >>> _pointer_through(schema, ["items", "minimum"])
-    '/$defs/a/minimum'
-    """
-    at, done = schema, list[Any]()
-    for step in steps:
-        for _ in range(_MOST_REFERENCES):
-            target = at.get("$ref") if isinstance(at, dict) and step not in at else None
-            if not isinstance(target, str) or not (target == "#" or target.startswith("#/")):
-                break
-            at, done = schema, [part.replace("~1", "/").replace("~0", "~") for part in unquote(target).split("/")[1:]]
-            for part in done:
-                at = _step(at, part)
-        done.append(step)
-        at = _step(at, step)
-    return _pointer(done)
-
-
-def _step(value: Any, step: Any) -> Any:
-    """The member or item of a value; None where there is none."""
-    if isinstance(value, dict):
-        return value.get(step)
-    if isinstance(value, list) and str(step).isdecimal() and int(step) < len(value):
-        return value[int(step)]
-    return None
-
-
-def judge_text(constraint: JsonSchema | Regex, text: str) -> InstanceVerdict | None:
-    """The verdict on one text; None for a pattern, which nobody else judges."""
-    return InstanceJudge(constraint).judge(text) if constraint.kind == "schema" else None
+def _inside(schema: Any, pointer: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All objects in a schema with their pointers, itself first; some may be no schemas."""
+    if isinstance(schema, dict):
+        yield pointer, schema
+    steps = schema.items() if isinstance(schema, dict) else enumerate(schema) if isinstance(schema, list) else ()
+    for step, each in steps:
+        yield from _inside(each, f"{pointer}/{escaped(step)}")
 
 
 def value_of(text: str) -> Any:
@@ -221,7 +169,7 @@ def _integer(spelled: str) -> int | LongInteger:
         return LongInteger(spelled)
 
 
-def _validator(schema: JsonSchema) -> tuple[Any, Any]:
+def _validator(exact: Any, schema: JsonSchema) -> tuple[Any, Any]:
     """The validator of jsonschema, and its formats by name. Raises: ImportError."""
     import jsonschema
     import jsonschema.validators
@@ -235,8 +183,7 @@ def _validator(schema: JsonSchema) -> tuple[Any, Any]:
         2019: jsonschema.Draft201909Validator,
         2020: jsonschema.Draft202012Validator,
     }
-    named = schema.schema.get("$schema") if isinstance(schema.schema, dict) else None
-    draft = draft_named(named) or 2020
+    draft = draft_named(exact.get("$schema") if isinstance(exact, dict) else None) or 2020
     chosen = classes[draft]
     resources: list[tuple[str, Any]] = [
         (uri, referencing.Resource.from_contents(document, default_specification=dialects.DRAFT202012))
@@ -247,7 +194,6 @@ def _validator(schema: JsonSchema) -> tuple[Any, Any]:
     keywords = {"pattern": _pattern} if draft > 4 else {}
     chosen = jsonschema.validators.extend(chosen, keywords, type_checker=integers)
     checker = chosen.FORMAT_CHECKER
-    exact = json.loads(json.dumps(schema.schema), parse_float=Decimal)
     return chosen(exact, format_checker=checker, registry=registry), checker.checkers
 
 
@@ -267,18 +213,6 @@ def _pattern(validator: Any, pattern: str, value: Any, schema: Any) -> Iterator[
 
     if isinstance(value, str) and not re.search(pattern, value, re.ASCII):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-def _formats_in(schema: Any) -> Iterator[str]:
-    """The values of all members named `format`; some may be no keywords."""
-    if isinstance(schema, dict):
-        if isinstance(schema.get("format"), str):
-            yield schema["format"]
-        for value in schema.values():
-            yield from _formats_in(value)
-    elif isinstance(schema, list):
-        for value in schema:
-            yield from _formats_in(value)
 
 
 _PIECE = re.compile(r'"(?:\\.|[^"\\])*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[ \t\n\r]+')
@@ -306,6 +240,3 @@ def respelled(text: str) -> str:
         return f"{value:f}" if abs(value.adjusted()) < MOST_DIGITS else piece
 
     return _PIECE.sub(spelled, text)
-
-
-__all__ = ["InstanceJudge", "InstanceVerdict", "RepeatedKey", "Violation", "judge_text", "respelled", "value_of"]

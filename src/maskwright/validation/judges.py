@@ -28,7 +28,6 @@ and the finding says in which part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, SchemaError
@@ -39,8 +38,8 @@ from maskwright.analysis.schema.style import STYLES
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.validation.grammar_parse import GrammarParse
-from maskwright.validation.instances import InstanceJudge, InstanceVerdict, respelled
-from maskwright.validation.references import make_reference, reference_for
+from maskwright.validation.instances import InstanceJudge, respelled
+from maskwright.validation.references import Judgement, make_reference, reference_for
 from maskwright.validation.replay import facts_of_stop, find_stop, is_text, of_last_line_feed, place_of
 from maskwright.validation.work import Outcome, Setup
 
@@ -206,10 +205,10 @@ class SchemaJudge(Judge):
         if self.judge is None:
             return {"class": NOT_JUDGED, "said": []}
         verdict = self.judge.judge(text)
-        said = [f"{verdict.by}: {verdict.why}"] if verdict.why else []
+        said = [f"{verdict.by}: {verdict.message}"] if verdict.message else []
         return {"class": self._kind_of_refusal(text, verdict), "said": said}
 
-    def _kind_of_refusal(self, text: str, verdict: InstanceVerdict) -> str:
+    def _kind_of_refusal(self, text: str, verdict: Judgement) -> str:
         if verdict.answer == "refused":
             return NO_INSTANCE
         if not self._is_legal(text):
@@ -254,28 +253,25 @@ class SchemaJudge(Judge):
         return found
 
     def allowed(self, text: str) -> Outcome:
-        verdict = None if self.judge is None else self.judge.judge(text)
-        if verdict is None or verdict.answer != "refused":
-            return {"class": REPLAYED}
-        return {"class": self._kind_of_permission(verdict), "why": f"{verdict.by}: {verdict.why}", "text": text}
+        kind, why = self._permitted(text)
+        return {"class": REPLAYED} if kind in (ACCEPTED, DRAWN) else {"class": kind, "why": why, "text": text}
 
     def drawn(self, text: str) -> tuple[str, str]:
-        if not isinstance(self.constraint, JsonSchema):
-            if self.constraint.automaton.matches(text.encode()):
-                return ACCEPTED, ""
-            return FALSE_PERMISSION, "the automaton refuses it"
-        verdict = None if self.judge is None else self.judge.judge(text)
-        if verdict is None or verdict.answer == "not judged":
-            return DRAWN, ""
-        if verdict.answer == "accepted":
+        if isinstance(self.constraint, JsonSchema):
+            return self._permitted(text)
+        if self.constraint.automaton.matches(text.encode()):
             return ACCEPTED, ""
-        return self._kind_of_permission(verdict), f"{verdict.by}: {verdict.why}"
+        return FALSE_PERMISSION, "the automaton refuses it"
 
-    def _kind_of_permission(self, verdict: InstanceVerdict) -> str:
-        """The class of a text that the masks allow and jsonschema refuses."""
+    def _permitted(self, text: str) -> tuple[str, str]:
+        """The class of a text that the masks allow, and what was said."""
+        verdict = None if self.judge is None else self.judge.judge(text)
+        if verdict is None or verdict.answer != "refused":
+            return ACCEPTED if verdict is not None and verdict.answer == "accepted" else DRAWN, ""
+        why = f"{verdict.by}: {verdict.message}"
         if getattr(self.constraint, "left_out", ()):
-            return LEFT_OUT
-        return FORMATS_DIFFER if verdict.keyword == "format" else FALSE_PERMISSION
+            return LEFT_OUT, why
+        return FORMATS_DIFFER if verdict.keyword == "format" else FALSE_PERMISSION, why
 
 
 def _without_formats(schema: Any) -> Any:
@@ -294,39 +290,29 @@ class CompositionJudge(Judge):
         return {"class": REFUSED, "part": part, "said": of_last_line_feed(matcher, text)}
 
 
-@dataclass(frozen=True)
-class Replay:
+def replay(setup: Setup, reference: str, reference_seconds: float) -> Callable[[str], Outcome]:
     """The check "replay": is every next token of real texts allowed? A unit of work is a text.
 
     reference, reference_seconds : as for `judge_of`.
     """
+    store, encoder = setup.store, setup.encoder
+    assert encoder is not None
+    matcher, judge = store.matcher(0), judge_of(store, reference, reference_seconds)
 
-    reference: str = "none"
-    reference_seconds: float = 10.0
+    def run(text: str) -> Outcome:
+        text = judge.own(text)
+        spelling = encoder.exact_tokens(text)
+        stop = find_stop(matcher, spelling.tokens)
+        facts: Outcome = {"tokens": len(spelling.tokens) if stop is None else stop.n_tokens}
+        if spelling.respelled:
+            facts["respelled_bytes"] = spelling.respelled
+        if stop is None:
+            return facts | judge.allowed(text)
+        where = facts_of_stop(text, spelling.tokens, stop, store.vocabulary)
+        found = judge.refused(text, where, matcher)
+        if stop.token is not None and stop.good == len(store.vocabulary.tokens[stop.token]):
+            said = [*found["said"], "the engine itself takes the token's bytes, one by one"]
+            found |= {"class": FALSE_REFUSAL, "said": said}
+        return facts | where | found
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one text, see `Check.start`."""
-        store, encoder = setup.store, setup.encoder
-        assert encoder is not None
-        matcher, judge = store.matcher(0), judge_of(store, self.reference, self.reference_seconds)
-
-        def run(text: str) -> Outcome:
-            text = judge.own(text)
-            spelling = encoder.exact_tokens(text)
-            stop = find_stop(matcher, spelling.tokens)
-            facts: Outcome = {"tokens": len(spelling.tokens) if stop is None else stop.n_tokens}
-            if spelling.respelled:
-                facts["respelled_bytes"] = spelling.respelled
-            if stop is None:
-                return facts | judge.allowed(text)
-            where = facts_of_stop(text, spelling.tokens, stop, store.vocabulary)
-            found = judge.refused(text, where, matcher)
-            if stop.token is not None and stop.good == len(store.vocabulary.tokens[stop.token]):
-                said = [*found["said"], "the engine itself takes the token's bytes, one by one"]
-                found |= {"class": FALSE_REFUSAL, "said": said}
-            return facts | where | found
-
-        return run
-
-
-__all__ = ["Judge", "Replay", "judge_of", "reference_of"]
+    return run

@@ -9,7 +9,6 @@ interval, the independent oracle decides whether the engine or the grammar is at
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -49,46 +48,38 @@ def case_of(text: Text) -> Case:
     return text.text, lower, upper
 
 
-@dataclass(frozen=True)
-class Negative:
+def refused_in_place(setup: Setup) -> Callable[[Case], Outcome]:
     """The check "negative". A unit of work is a case."""
+    grammar, vocabulary = setup.store.grammar, setup.store.vocabulary
+    matcher = setup.store.matcher(0)
+    oracle = cache(lambda: Oracle(grammar, grammar.conflicts))
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one case, see `Check.start`."""
-        grammar, vocabulary = setup.store.grammar, setup.store.vocabulary
-        matcher = setup.store.matcher(0)
+    def is_legal(text: bytes, is_whole: bool) -> bool | None:
+        """What the oracle says of a prefix, or of a whole text; None if it gives no answer."""
+        try:
+            return oracle().is_legal_text(text) if is_whole else oracle().is_legal_prefix(text)
+        except MaskwrightError:
+            return None
 
-        @cache
-        def oracle() -> Oracle:
-            return Oracle(grammar, grammar.conflicts)
+    def run(case: Case) -> Outcome:
+        text, lower, upper = case
+        tokens = setup.tokens(text)
+        stop, data = find_stop(matcher, tokens), text.encode()
+        offset = len(data) + 1 if stop is None else facts_of_stop(text, tokens, stop, vocabulary)["byte"]
+        if lower <= offset <= upper:
+            return {"class": RIGHT}
+        if offset < lower:
+            kind = EARLY_GRAMMAR if is_legal(data[: offset + 1], False) is False else EARLY
+        else:
+            kind = LATE_GRAMMAR if is_legal(data[:offset], stop is None) else LATE
+        said = "accepted as a whole" if stop is None else f"refused at {offset}: {stop.why}"
+        shown = min(offset, len(data))
+        return {
+            "class": kind,
+            **facts_of_place(text, shown, shown, None, vocabulary),
+            "byte": offset,
+            "expected": [lower, upper],
+            "why": f"expected between bytes {lower} and {upper}; {said}",
+        }
 
-        def is_legal(text: bytes, is_whole: bool) -> bool | None:
-            """What the oracle says of a prefix, or of a whole text; None if it gives no answer."""
-            try:
-                return oracle().is_legal_text(text) if is_whole else oracle().is_legal_prefix(text)
-            except MaskwrightError:
-                return None
-
-        def run(case: Case) -> Outcome:
-            text, lower, upper = case
-            tokens = setup.tokens(text)
-            stop, data = find_stop(matcher, tokens), text.encode()
-            is_whole = stop is None
-            offset = len(data) + 1 if stop is None else facts_of_stop(text, tokens, stop, vocabulary)["byte"]
-            if lower <= offset <= upper:
-                return {"class": RIGHT}
-            if offset < lower:
-                kind = EARLY_GRAMMAR if is_legal(data[: offset + 1], False) is False else EARLY
-            else:
-                kind = LATE_GRAMMAR if is_legal(data[:offset], is_whole) else LATE
-            said = "accepted as a whole" if stop is None else f"refused at {offset}: {stop.why}"
-            shown = min(offset, len(data))
-            return {
-                "class": kind,
-                **facts_of_place(text, shown, shown, None, vocabulary),
-                "byte": offset,
-                "expected": [lower, upper],
-                "why": f"expected between bytes {lower} and {upper}; {said}",
-            }
-
-        return run
+    return run

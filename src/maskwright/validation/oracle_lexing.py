@@ -80,9 +80,7 @@ class Lexer:
     def __init__(self, grammar: Grammar) -> None:
         self.layout = grammar.layout
         self.ignored = grammar.ignored
-        lexable = [number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
-        self.ranked = sorted(lexable, key=lambda number: rank(grammar.terminals[number]))
-        self.patterns = {number: Pattern(grammar.terminals[number]) for number in lexable}
+        self.patterns = patterns_of(grammar)
         for pattern in self.patterns.values():
             pattern.scan("", 0)  # says now, not in the midst of a text, that regex is missing
         self.context = max((pattern.looks_back for pattern in self.patterns.values()), default=0)
@@ -116,8 +114,8 @@ class Lexer:
         """The competing terminals that the character at `begin` does not rule out, by rank."""
         key = text, begin, mode
         if key not in self._beginning:
-            patterns = ((n, self.patterns[n]) for n in self.ranked if mode is None or n in mode)
-            self._beginning[key] = [number for number, pattern in patterns if pattern.scan(text, begin) != (-1, False)]
+            competing = (n for n in self.patterns if mode is None or n in mode)
+            self._beginning[key] = [n for n in competing if self.patterns[n].scan(text, begin) != (-1, False)]
         return self._beginning[key]
 
     def step(self, lexeme: Lexeme, text: str) -> Step:
@@ -302,10 +300,10 @@ class Lexer:
         if steps and self.layout is not None and steps[-1].terminal == self.layout.newline:
             terminal, begin, end, mode = chain[-1]
             longer = [*chain[:-1], (terminal, begin, end + 1, mode)]
-            grows = [
-                longer in self._decided(text + continuation + more, start, len(text), parser, parse) for more in " \t\f"
-            ]
-            steps[-1] = steps[-1]._replace(by_space=grows[0], by_tab=grows[1], by_form_feed=grows[2])
+            decided = (
+                (more, self._decided(text + continuation + more, start, len(text), parser, parse)) for more in " \t\f"
+            )
+            steps[-1] = steps[-1]._replace(grows="".join(more for more, chains in decided if longer in chains))
         return tuple(steps)
 
     @lru_cache(maxsize=8192)  # noqa: B019
@@ -326,8 +324,14 @@ class Lexer:
         return [chr(codes[i]) for i in first]
 
 
-def rank(terminal: Terminal) -> tuple[int, bool, int, int, str, str]:
-    """Sort key of terminals: among matches of equal length the terminal with the least key wins."""
+def patterns_of(grammar: Grammar) -> dict[int, Pattern]:
+    """The patterns of the terminals; among matches of equal length that of the first one wins."""
+    lexable = [number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
+    ranked = sorted(lexable, key=lambda number: _rank(grammar.terminals[number]))
+    return {number: Pattern(grammar.terminals[number]) for number in ranked}
+
+
+def _rank(terminal: Terminal) -> tuple[int, bool, int, int, str, str]:
     pattern = terminal.pattern or ""
     width = get_regexp_width(with_flags(pattern, terminal.flags))[1]
     length = len(pattern if terminal.literal is None else terminal.literal)

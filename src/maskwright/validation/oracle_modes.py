@@ -25,7 +25,7 @@ class Step(NamedTuple):
     mode : the terminals that competed; only stacks in this mode read the lexeme.
     column : of a newline, the column that it ends at; else None, and None for a newline without a
         line feed.
-    by_space, by_tab, by_form_feed : of a newline, whether it may go on with such a character.
+    grows : of a newline, the blanks, tabs and form feeds with which it may go on.
     behind : of an ignored lexeme that is the last one of a prefix, the terminals that may begin
         directly after it; None for any, and for other lexemes.
     """
@@ -33,9 +33,7 @@ class Step(NamedTuple):
     terminal: int
     mode: Mode = None
     column: Column | None = None
-    by_space: bool = False
-    by_tab: bool = False
-    by_form_feed: bool = False
+    grows: str = ""
     behind: frozenset[int] | None = None
 
 

@@ -223,11 +223,13 @@ class Parser:
         There are several if the lexeme is a newline that can still grow to other columns.
         """
         columns: set[Column | None] = {step.column}
-        if step.column is not None and (step.by_space or step.by_tab or step.by_form_feed):
+        if step.column is not None and step.grows:
             assert self.layout is not None
-            columns |= _further(step, step.column, parse.columns, self.layout)
-            if step.by_form_feed and self.layout.tabs == "consistent":
-                columns |= {Column(), *_further(step, Column(), parse.columns, self.layout)}
+            begins = {step.column}
+            if "\f" in step.grows and self.layout.tabs == "consistent":
+                begins.add(Column())
+            for begin in begins:
+                columns |= {begin, *_further(step.grows.replace("\f", ""), begin, parse.columns, self.layout)}
         for column in sorted(columns, key=lambda column: column or Column(-1)):
             after = self.step(parse, step._replace(column=column))
             if after is not None:
@@ -258,40 +260,21 @@ class Parser:
         return bool(self.shift(stacks, "$END"))
 
 
-def _further(step: Step, begin: Column, opened: tuple[Column, ...], layout: Layout) -> set[Column]:
-    """Columns that more blanks and tabs lead to: open ones, and ones further in than all open."""
-    found = {column for column in opened if _leads_to(step, begin, column, layout)}
-    top = opened[-1]
-    for can, unit in ((step.by_space, " "), (step.by_tab, "\t")):
-        # Doubling is enough: one column further in than all open ones stands for all such columns.
-        n, column = 1, as_column(layout, unit, begin)
-        while can and not (column.wide > top.wide and column.narrow > top.narrow):
-            n *= 2
-            column = as_column(layout, n * unit, begin)
-        if can:
-            found.add(column)
-    return found
+@lru_cache(maxsize=4096)
+def _further(blanks: str, begin: Column, opened: tuple[Column, ...], layout: Layout) -> frozenset[Column]:
+    """Columns that some blanks lead to, any number of each: open ones, and one further in than all.
 
-
-def _leads_to(step: Step, begin: Column, end: Column, layout: Layout) -> bool:
-    """Whether the blanks and tabs that a newline may go on with lead from one column to another."""
-    wide, n = end.wide - begin.wide, end.narrow - begin.narrow
-    if wide < 0 or n < 0 or (wide == 0) != (n == 0):
-        return False
-    if layout.tabs == "lark":
-        units = [1] * step.by_space + [layout.tab_length] * step.by_tab
-        return wide % min(units, default=wide + 1) == 0
-    stops = end.wide // 8 - begin.wide // 8
-    if stops == 0:
-        return wide == n and (n == 0 or step.by_space)
-    if not step.by_tab:
-        return wide == n and step.by_space
-    if not step.by_space:
-        return end.wide % 8 == 0 and n == stops
-    # To each multiple of 8 leads a tab, or up to eight blanks of which a tab may replace the last.
-    # Blanks lead on from there.
-    first, last = 8 - begin.wide % 8, end.wide % 8
-    return stops + last <= n <= first + 8 * (stops - 1) + last
+    One that is further in than all open ones stands for all such columns.
+    """
+    top, agenda, further = opened[-1], [begin], set[Column]()
+    for column in agenda:  # grows during the loop
+        for blank in blanks:
+            after = as_column(layout, blank, column)
+            if after.wide > top.wide and after.narrow > top.narrow:
+                further.add(after)
+            elif after not in agenda:
+                agenda.append(after)
+    return frozenset({*agenda} & {*opened}) | frozenset(sorted(further)[:1])
 
 
 def merged(configurations: Iterable[Configuration]) -> list[Configuration]:

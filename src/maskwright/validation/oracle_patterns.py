@@ -381,17 +381,13 @@ def first_bytes(terminal: Terminal) -> frozenset[int]:
     language = language_of(sre.parse(with_flags(terminal.pattern or "", terminal.flags)), is_loose=True)
     assert language is not None
     codes = np.flatnonzero(language.first)
-    return frozenset(chr(code).encode("utf-8", "surrogatepass")[0] for code in {_like(code) for code in codes.tolist()})
-
-
-def _like(code: int) -> int:
-    """A code point whose UTF-8 begins with the same byte.
-
-    There are only a few results for all code points.
-    """
-    return (
-        code if code < 0x80 else code & ~0x3F if code < 0x800 else code & ~0xFFF if code < 0x10000 else code & ~0x3FFFF
+    # as UTF-8 has it: with one byte, two, three and four
+    first = np.select(
+        [codes < 0x80, codes < 0x800, codes < 0x10000],
+        [codes, 0xC0 | codes >> 6, 0xE0 | codes >> 12],
+        0xF0 | codes >> 18,
     )
+    return frozenset(first.tolist())
 
 
 _SINGLE = ("LITERAL", "NOT_LITERAL", "IN", "ANY")

@@ -13,13 +13,13 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError
+from maskwright.maskstore.vocabulary.masks import flags_of
 from maskwright.validation.oracle import Oracle
 from maskwright.validation.replay import ENDED_EARLY, facts_of_place, facts_of_stop, find_stop
 from maskwright.validation.work import Outcome, Setup
@@ -36,68 +36,54 @@ TOKENS = 16
 """Most tokens at one prefix."""
 
 
-@dataclass(frozen=True)
-class OraclePairs:
+def oracle_pairs(setup: Setup, seed: int) -> Callable[[str], Outcome]:
     """The check "oracle". A unit of work is a text.
 
     seed : with the text, it decides which pairs are drawn.
+
+    Raises: MissingExtraError if a pattern needs the package regex, and it is not installed.
     """
+    vocabulary, grammar = setup.store.vocabulary, setup.store.grammar
+    draw = _Draw(setup.store)
+    # PERF: all texts share one oracle. A new one would take 2 s for each text under
+    # python.lark, and what an oracle remembers does not change its answers.
+    oracle = Oracle(grammar, grammar.conflicts)
 
-    seed: int = 0
+    def run(text: str) -> Outcome:
+        rng = random.Random(f"{seed}:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}")
+        tokens = setup.tokens(text)
+        counts: Counter[str] = Counter()
+        wrong: list[Outcome] = []
+        for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
+            prefix, known = text.encode()[:offset], vocabulary.tokens
+            says = oracle.is_legal_text(prefix) if token is None else oracle.is_allowed(prefix, known[token])
+            counts[kind] += 1
+            if says != is_allowed:
+                found = facts_of_place(text, offset, offset, token, vocabulary) | {"why": f"drawn as: {kind}"}
+                wrong.append({"class": FALSE_REFUSAL if says else FALSE_PERMISSION, **found})
+        facts: Outcome = {"class": AGREED, "pairs": counts.total()}
+        facts |= {f"pairs: {kind}": n for kind, n in sorted(counts.items())}
+        if wrong:
+            wrong.sort(key=lambda one: one["class"] != FALSE_REFUSAL)
+            return facts | wrong[0] | {"disagreements": len(wrong), "more": wrong[1:4]}
+        stop = find_stop(draw.matcher, tokens)
+        if stop is not None:
+            facts |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
+        return facts
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one text, see `Check.start`.
-
-        Raises: MissingExtraError if a pattern needs the package regex, and it is not installed.
-        """
-        vocabulary, grammar = setup.store.vocabulary, setup.store.grammar
-        draw = _Draw(setup.store)
-        # PERF: all texts share one oracle. A new one would take 2 s for each text under
-        # python.lark, and what an oracle remembers does not change its answers.
-        oracle = Oracle(grammar, grammar.conflicts)
-
-        def run(text: str) -> Outcome:
-            rng = random.Random(f"{self.seed}:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}")
-            tokens = setup.tokens(text)
-            counts: Counter[str] = Counter()
-            wrong: list[Outcome] = []
-            for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
-                prefix = text.encode()[:offset]
-                says = (
-                    oracle.feed(prefix).is_legal_text
-                    if token is None
-                    else oracle.is_allowed(prefix, vocabulary.tokens[token])
-                )
-                counts[kind] += 1
-                if says != is_allowed:
-                    found = facts_of_place(text, offset, offset, token, vocabulary)
-                    wrong.append(
-                        {"class": FALSE_REFUSAL if says else FALSE_PERMISSION, **found, "why": f"drawn as: {kind}"}
-                    )
-            facts: Outcome = {"class": AGREED, "pairs": counts.total()}
-            facts |= {f"pairs: {kind}": n for kind, n in sorted(counts.items())}
-            if wrong:
-                wrong.sort(key=lambda one: one["class"] != FALSE_REFUSAL)
-                return facts | wrong[0] | {"disagreements": len(wrong), "more": wrong[1:4]}
-            stop = find_stop(draw.matcher, tokens)
-            if stop is not None:
-                facts |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary)}
-            return facts
-
-        return run
+    return run
 
 
 class _Draw:
     """Draws pairs of a prefix and a token from the masks of a store."""
 
     def __init__(self, store: Any) -> None:
-        tokens = store.vocabulary.tokens
-        size = store.n_words * 32
+        tokens, size = store.vocabulary.tokens, store.n_words * 32
         self.is_text = np.zeros(size, np.bool_)
         self.is_text[store.vocabulary.text_ids()] = True
-        padding = [0] * (size - len(tokens))
-        self.first_byte = np.array([token[0] if token else 0 for token in tokens] + padding)
-        self.length = np.array([len(token) for token in tokens] + padding)
+        padded = [*tokens, *([b""] * (size - len(tokens)))]
+        self.first_byte = np.array([token[0] if token else 0 for token in padded])
+        self.length = np.array([*map(len, padded)])
         self.words = np.zeros(store.n_words, np.uint32)
         self.matcher = store.matcher(0)
         self.vocabulary = store.vocabulary
@@ -119,7 +105,7 @@ class _Draw:
             except (IllegalTokenError, DeadEndError):
                 return  # the text leaves the grammar here; the prefixes before are valid
             fed = position
-            bits = np.unpackbits(self.words.view(np.uint8), bitorder="little").astype(np.bool_)
+            bits = flags_of(self.words)
             if self.vocabulary.eos:
                 yield ends[position], None, bool(bits[list(self.vocabulary.eos)].all()), "end of text"
             allowed = bits & self.is_text

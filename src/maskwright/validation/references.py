@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import glob
-import json
 import os
 import re
 import shlex
@@ -20,7 +19,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from maskwright.analysis.errors import MaskwrightError
@@ -38,16 +36,20 @@ Answer = Literal["accepted", "refused", "limit", "crashed", "hung", "not judged"
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a parser says of a text.
+    """What a parser, or another judge, says of a text.
 
     answer : "accepted", "refused", "limit", "crashed", "hung" or "not judged". "limit" means that
         the parser gave up because of a limit of its own, which says nothing about the text; "not
         judged", that it refused the text, but reads an older version of the language.
     message : the parser's own words.
+    by : who judged, where that depends on the text.
+    keyword : of a schema, the keyword that refuses, if one does.
     """
 
     answer: Answer
     message: str = ""
+    by: str = ""
+    keyword: str = ""
 
 
 def cause_of(message: str) -> str:
@@ -103,10 +105,10 @@ kind = sys.argv[1]
 asked = Connection(int(sys.argv[-1]))
 while True:
     try:
-        text = asked.recv_bytes().decode("utf-8", "surrogatepass")
+        text = asked.recv()
     except EOFError:
         break
-    asked.send_bytes(json.dumps(answer(kind, text)).encode())
+    asked.send(answer(kind, text))
 """
 
 
@@ -128,31 +130,29 @@ class ChildReference:
 
     def __init__(self, name: str, seconds: float) -> None:
         self._is_older = name == OLDER
-        self.name = "python" if self._is_older else name
-        self.seconds = seconds
-        self._kind, *rest = self.name.split(":", 1)
-        self._options = rest[0].split(":", 1) if self._kind == "lark" else []
-        self._executable = rest[0] if rest and self._kind == "python" else sys.executable
-        if shutil.which(self._executable) is None:
+        self.name, self.seconds = "python" if self._is_older else name, seconds
+        kind, *rest = self.name.split(":", 1)
+        executable = rest[0] if rest and kind == "python" else sys.executable
+        if shutil.which(executable) is None:
             raise MaskwrightError(
-                f"the reference {name!r} names no program: {self._executable!r} is not there, or not executable"
+                f"the reference {name!r} names no program: {executable!r} is not there, or not executable"
             )
+        self._command = [executable, "-I", "-c", _SERVER, *(self.name.split(":") if kind == "lark" else [kind])]
         self._child: Child | None = None
 
     def judge(self, text: str) -> Judgement:
         """The parser's verdict; "hung" or "crashed" if the child gives none."""
         if self._child is None or self._child.process.poll() is not None:
             self.close()
-            self._child = Child([self._executable, "-I", "-c", _SERVER, self._kind, *self._options])
-        child = self._child
+            self._child = Child(self._command)
         try:
-            child.send(text.encode("utf-8", "surrogatepass"))
-            answer, message = json.loads(child.receive(self.seconds))
+            self._child.send(text)
+            answer, message = self._child.receive(self.seconds)
         except TimeoutError:
             self.close()
             return Judgement("hung", f"no answer within {self.seconds:g} s")
         except EOFError:
-            return Judgement("crashed", f"exit code {child.end(1)}")
+            return Judgement("crashed", f"exit code {self._child.end(1)}")
         if answer == "refused" and self._is_older:
             version = ".".join(map(str, sys.version_info[:2]))
             return Judgement(
@@ -176,19 +176,18 @@ class CommandReference:
     replaces that. A death by a signal, or an exit code above 128, is a crash. Any other exit code
     is a refusal; its message is the end of what the command wrote, at most 500 characters.
 
-    command : the words of the command, quoted as for a shell.
+    name : the words of the command, quoted as for a shell.
     seconds : time that the command has for a text.
 
     Raises: MaskwrightError if the command is empty or its quotes are not closed.
     """
 
-    def __init__(self, command: str, seconds: float) -> None:
-        self.name = command
-        self.seconds = seconds
+    def __init__(self, name: str, seconds: float) -> None:
+        self.name, self.seconds = name, seconds
         try:
-            self._words = shlex.split(command)
+            self._words = shlex.split(name)
         except ValueError as error:
-            raise MaskwrightError(f"the reference command {command!r} cannot be read: {error}") from None
+            raise MaskwrightError(f"the reference command {name!r} cannot be read: {error}") from None
         if not self._words:
             raise MaskwrightError("the reference command is empty; expected python, json, none or a command")
 
@@ -197,13 +196,10 @@ class CommandReference:
         data = text.encode("utf-8", "surrogatepass")
         if not any("{}" in word for word in self._words):
             return self._run(self._words, data)
-        handle, name = tempfile.mkstemp(prefix="maskwright-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            return self._run([word.replace("{}", name) for word in self._words], b"")
-        finally:
-            Path(name).unlink(missing_ok=True)
+        with tempfile.NamedTemporaryFile(prefix="maskwright-") as file:
+            file.write(data)
+            file.flush()
+            return self._run([word.replace("{}", file.name) for word in self._words], b"")
 
     def _run(self, words: list[str], data: bytes) -> Judgement:
         try:
@@ -216,16 +212,15 @@ class CommandReference:
             raise MaskwrightError(
                 f"the reference command {self.name!r} cannot be run: {error.strerror}; expected python, json, none or a command"
             ) from None
-        message = done.stdout.decode("utf-8", "replace").strip()
         if done.returncode == 0:
             return Judgement("accepted")
         if done.returncode < 0 or done.returncode > 128:
             return Judgement("crashed", f"exit code {done.returncode}")
+        message = done.stdout.decode("utf-8", "replace").strip()
         return Judgement("refused", message[-500:] or f"exit code {done.returncode}")
 
     def close(self) -> None:
         """Nothing to do: each text has a process of its own."""
-        return None
 
 
 Reference: TypeAlias = ChildReference | CommandReference
@@ -291,12 +286,10 @@ def _pythons(version: str) -> Iterator[str]:
     found = shutil.which(f"python{version}")
     if found is not None:
         yield found
-    data = os.environ.get("XDG_DATA_HOME") or os.path.join("~", ".local", "share")
-    folders = (
-        os.path.join(os.environ.get("PYENV_ROOT") or os.path.join("~", ".pyenv"), "versions", f"{version}[.-]*"),
-        os.path.join(
-            os.environ.get("UV_PYTHON_INSTALL_DIR") or os.path.join(data, "uv", "python"), f"cpython-{version}.*"
-        ),
+    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    pyenv, uv = (
+        os.environ.get("PYENV_ROOT") or "~/.pyenv",
+        os.environ.get("UV_PYTHON_INSTALL_DIR") or f"{data}/uv/python",
     )
-    for folder in folders:
+    for folder in (f"{pyenv}/versions/{version}[.-]*", f"{uv}/cpython-{version}.*"):
         yield from sorted(glob.glob(os.path.join(os.path.expanduser(folder), "bin", f"python{version}")))

@@ -81,10 +81,7 @@ def find_stop(matcher: Any, tokens: list[int]) -> Stop | None:
     matcher.reset()
     taken = replay(matcher, tokens)
     if taken < len(tokens):
-        spelled = matcher.store.vocabulary.tokens[tokens[taken]]
-        good = int(matcher.fork().text.read_longest(spelled))
-        return Stop(taken, tokens[taken], why_refused(matcher, tokens[taken]), good)
-    ends = matcher.store.vocabulary.eos
+        return stop_at(matcher, taken, tokens[taken])
     words = np.zeros(matcher.store.n_words, np.uint32)
     try:
         matcher.fill(words)
@@ -92,20 +89,21 @@ def find_stop(matcher: Any, tokens: list[int]) -> Stop | None:
         return Stop(taken, None, str(error))
     if not matcher.is_accepting():
         return Stop(taken, None, NOT_COMPLETE)
-    for end in ends:
+    for end in matcher.store.vocabulary.eos:
         if not (int(words[end >> 5]) >> (end & 31)) & 1:
             return Stop(taken, None, f"the mask refuses end-of-text token {end} though the text is legal as it stands")
     return None
 
 
-def why_refused(matcher: Any, token: int) -> str:
-    """Why the mask refuses a token where the matcher stands, in words."""
+def stop_at(matcher: Any, n_tokens: int, token: int) -> Stop:
+    """The refusal of a token where the matcher stands, after so many others."""
+    why = f"the mask refuses token {token}, which may come next"
     try:
-        if matcher.is_allowed(token):
-            return f"the mask refuses token {token}, which may come next"
-        return str(matcher.explain(token).summary)
+        if not matcher.is_allowed(token):
+            why = str(matcher.explain(token).summary)
     except (IllegalTokenError, DeadEndError) as error:
-        return str(error)
+        why = str(error)
+    return Stop(n_tokens, token, why, int(matcher.fork().text.read_longest(matcher.store.vocabulary.tokens[token])))
 
 
 def is_text(matcher: Any, text: str) -> bool:

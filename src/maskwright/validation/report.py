@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from maskwright.report.parts import table
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.table import Table
     from rich.text import Text as Styled
-
 
 SHOWN = 5
 """Most findings of each class that are shown in a terminal."""
@@ -80,17 +80,19 @@ def members(one: Any) -> dict[str, Any]:
     return {each.name: plain(getattr(one, each.name)) for each in fields(one)}
 
 
-def facts_table(rows: Iterable[tuple[str, str]]) -> Table:
-    """Names and values side by side."""
-    from rich.table import Table
-    from rich.text import Text as Styled
+def line(text: str, style: str = "") -> Styled:
+    """A line of a report, taken as it is, without markup."""
+    from rich.text import Text
 
-    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(max_width=60)
-    table.add_column()
-    for name, value in rows:
-        table.add_row(Styled(name), Styled(value))
-    return table
+    return Text(text, style=style)
+
+
+def followed(text: str, token: tuple[int, str] | None) -> Styled:
+    """A line with a text, and a token that comes behind it."""
+    shown = line(f"    {text}")
+    if token is not None:
+        shown.append("  then  ").append(repr(token[1]), style="bold").append(f" (token {token[0]})")
+    return shown
 
 
 def tail(text: str, most: int) -> str:
@@ -113,12 +115,23 @@ class Report:
         """The report, JSON-ready."""
         return members(self) | {"seconds": round(self.seconds, 3)}
 
+    def _rows(self) -> Iterable[tuple[str, str]]:
+        """Facts with their names."""
+        raise NotImplementedError
 
-def verdict_of(name: str, said: str, is_good: bool) -> Styled:
-    """The last line of a report."""
-    from rich.text import Text as Styled
+    def _findings(self) -> Iterable[RenderableType]:
+        """What stands behind the facts."""
+        raise NotImplementedError
 
-    return Styled(f"\n{name}: {said}", style="bold green" if is_good else "bold red")
+    def _verdict(self) -> tuple[str, bool]:
+        """What it comes to, in words, and whether that is good."""
+        raise NotImplementedError
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield table("", "", rows=(*self._rows(), ("wall time", f"{self.seconds:.1f} s")))
+        yield from self._findings()
+        said, is_good = self._verdict()
+        yield line(f"\n{said}", "bold green" if is_good else "bold red")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,29 +189,6 @@ class ValidationReport(Report):
         del found["whole"]
         return found | {"texts": sum(self.classes.values()), "failures": self.n_failures}
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text as Styled
-
-        yield facts_table(self._rows())
-        for kind in self.classes:
-            found = [finding for finding in self.findings if finding.kind == kind]
-            if not found:
-                continue
-            yield Styled(f"\n{kind}: {len(found):,}", style="bold red" if kind in self.failures else "bold")
-            yield from map(_render, found[:SHOWN])
-            if len(found) > SHOWN:
-                yield Styled(f"  and {len(found) - SHOWN:,} more: --json has them all", style="dim")
-        n_outside = sum(count for kind, count in self.classes.items() if kind.startswith("outside"))
-        texts = "text is" if n_outside == 1 else "texts are"
-        outside = f"; {n_outside:,} {texts} not of the grammar: see above" if n_outside else ""
-        verdict = (
-            f"passed{outside}" if self.passed else f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
-        )
-        if self.is_vacuous and not self.n_failures:
-            how = "replayed" if self.check == "replay" else "followed"
-            verdict = f"FAILED: no text could be {how} to its end; is it the right grammar?"
-        yield verdict_of(self.check, verdict, self.passed)
-
     def _rows(self) -> Iterable[tuple[str, str]]:
         yield "store", f"{self.store['grammar']} x {self.store['vocabulary']}"
         for name in ("reference", "paths"):
@@ -209,24 +199,36 @@ class ValidationReport(Report):
         yield from ((f"  {cause}", f"{count:,}") for cause, count in list(self.causes.items())[:10])
         if self.resumed:
             yield "taken from the log", f"{self.resumed:,}"
-        yield "wall time", f"{self.seconds:.1f} s"
+
+    def _findings(self) -> Iterable[RenderableType]:
+        for kind in self.classes:
+            found = [finding for finding in self.findings if finding.kind == kind]
+            if found:
+                yield line(f"\n{kind}: {len(found):,}", "bold red" if kind in self.failures else "bold")
+            for finding in found[:SHOWN]:
+                yield from _lines(finding)
+            if len(found) > SHOWN:
+                yield line(f"  and {len(found) - SHOWN:,} more: --json has them all", "dim")
+
+    def _verdict(self) -> tuple[str, bool]:
+        n_outside = sum(count for kind, count in self.classes.items() if kind.startswith("outside"))
+        texts = "text is" if n_outside == 1 else "texts are"
+        said = f"passed; {n_outside:,} {texts} not of the grammar: see above" if n_outside else "passed"
+        if self.n_failures:
+            said = f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
+        elif self.is_vacuous:
+            how = "replayed" if self.check == "replay" else "followed"
+            said = f"FAILED: no text could be {how} to its end; is it the right grammar?"
+        return f"{self.check}: {said}", self.passed
 
 
-def _render(finding: Finding) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text as Styled
-
-    lines = [Styled(f"  {finding.place}", style="cyan")]
+def _lines(finding: Finding) -> Iterable[RenderableType]:
+    yield line(f"  {finding.place}", "cyan")
     if finding.before or finding.token is not None:
-        shown = Styled(f"    {finding.before!r}")
-        if finding.token is not None:
-            shown.append("  then  ").append(repr(finding.token[1]), style="bold")
-            shown.append(f" (token {finding.token[0]})")
-        lines.append(shown)
+        yield followed(repr(finding.before), finding.token)
     for said in filter(None, (finding.why, *finding.said)):
-        lines.append(Styled("    " + (said if len(said) <= _WIDEST else said[:_WIDEST] + " ...")))
+        yield line("    " + (said if len(said) <= _WIDEST else said[:_WIDEST] + " ..."))
     if ending := finding.more.get("ending"):
-        lines.append(Styled(f"    closed with {ending!r}"))
+        yield line(f"    closed with {ending!r}")
     if minimal := finding.more.get("minimal"):
-        lines.append(Styled(f"    shortest such text: {tail(minimal['text'], _TAIL)}: {minimal['why']}"))
-    return Group(*lines)
+        yield line(f"    shortest such text: {tail(minimal['text'], _TAIL)}: {minimal['why']}")

@@ -11,9 +11,9 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,35 +28,18 @@ from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.entry_store import EntryStore
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import Store, load_store
-from maskwright.validation import equality, judges, negative, pairs, sampling
-from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
-from maskwright.validation.kinds import ALWAYS_FAILING, GOOD, GRAMMAR, SCHEMA, UNREADABLE, WHOLE, kind_of
+from maskwright.validation import equality, judges, negative, sampling
+from maskwright.validation.corpus import CorpusError, Text, Unreadable, find_corpus, suffixes_of
+from maskwright.validation.kinds import ALWAYS_FAILING, CHECKS, GOOD, GRAMMAR, SCHEMA, UNREADABLE, kind_of
 from maskwright.validation.log import ResultsLog
 from maskwright.validation.options import Options
 from maskwright.validation.references import cause_of
 from maskwright.validation.report import Finding, ValidationReport
-from maskwright.validation.work import (
-    CRASHED,
-    Check,
-    Outcome,
-    Setup,
-    Unit,
-    run_cluster,
-    run_here,
-    run_processes,
-)
+from maskwright.validation.work import CRASHED, Outcome, Setup, Unit, run_cluster, run_here, run_processes
 from maskwright.version import version
 
 if TYPE_CHECKING:
-    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.store import AnyStore
-
-AMOUNTS: Mapping[str, tuple[str, int]] = {
-    "sample": ("samples", 1000),
-    "streamlined": ("positions", 300_000),
-    "oracle": ("pairs", 10_000),
-}
-"""Check -> (what `amount` counts, the default amount). Other checks count bytes of texts."""
 
 OUTCOMES = "3"
 """Version of the outcomes; part of the keys in a log of results.
@@ -97,9 +80,9 @@ def validate(
     jsonl : of a schema, whether the lines of files are instances.
     limit : most texts that are read; None for all.
     amount : number of samples; or the number of positions or pairs after which no further text is
-        taken. `AMOUNTS` has the defaults. The other checks take every text.
+        taken. `kinds.CHECKS` has the defaults. The other checks take every text.
     seed : seed of all that is drawn; 0 by default.
-    budget, cuts, next_token : for "sample", see `sampling.Sampling`.
+    budget, cuts, next_token : for "sample", see `sampling.Sampler`.
     jobs : number of processes; 1 by default.
     scheduler : address of a Dask scheduler, to use its workers instead of processes here.
     resume : file of a log of results. A text with a result in the log is not checked again; new
@@ -127,31 +110,33 @@ class _Run:
     """One run of `validate`. Units are numbered from 0, in the order in which they are made."""
 
     def __init__(self, store: Any, paths: list[str], options: Options) -> None:
-        self.options = options
+        self.options, self.paths = options, paths
         self.begin = time.perf_counter()
         found: Any = load_store(os.fsdecode(store)) if isinstance(store, str | bytes | os.PathLike) else store
         need_type("the store", found, (Store, EntryStore, SchemaStore, ComposedStore), "a store, or its file")
-        self.store = found
-        self.kind = kind_of(found)
+        self.store, self.kind = found, kind_of(found)
         self.name = found.grammar.name if self.kind is GRAMMAR else found.name
         self._check_options()
-        self.corpus = self._corpus(paths)
-        self.paths = paths
-        reference, seconds = judges.reference_of(found, options.reference, options.check), options.reference_seconds
-        is_judged = options.check in ("replay", "sample")
-        self.reference = judges.judge_of(found, reference, seconds).by if is_judged else "none"
-        self.encoder = None if self.corpus is None else encoder_of(self.store.vocabulary, self.options.tokenizer)
-        self.check = self._check(reference)
-        self.counted, default = AMOUNTS.get(options.check, ("bytes", 0))
-        self.wanted = (options.amount or default) if default else None
+        self.corpus = None
+        if paths or options.check != "sample":
+            own = suffixes_of(self.name) if self.kind is GRAMMAR else ()
+            if self.kind is SCHEMA:
+                own = (".jsonl", ".ndjson") if options.jsonl else (".json",)
+            field = None if options.jsonl else options.field
+            self.corpus = find_corpus(paths, tuple(options.suffixes) or own, field)
+        self.check, reference = CHECKS[options.check], judges.reference_of(found, options.reference, options.check)
+        asked = replace(options, reference=reference)
+        self.given = {name: getattr(asked, name) for name in self.check.options}
+        is_judged = "reference" in self.given
+        self.reference = judges.judge_of(found, reference, asked.reference_seconds).by if is_judged else "none"
+        self.encoder = None if self.corpus is None else encoder_of(found.vocabulary, options.tokenizer)
+        self.wanted = (options.amount or self.check.amount) if self.check.amount else None
         # name, key and weight of each unit, and its outcome
         self.units: list[tuple[str, str, int]] = []
         self.found: dict[int, Outcome] = {}
-        self.done = 0
-        self.resumed = 0
+        self.done = self.resumed = 0
         # units[:settled] have outcomes; `amount` is the sum of what is counted in these
-        self.settled = 0
-        self.amount = 0
+        self.settled = self.amount = 0
 
     def _check_options(self) -> None:
         options, kind, name = self.options, self.kind, self.name
@@ -171,47 +156,19 @@ class _Run:
             if getattr(options, option) not in (getattr(Options, option), "none"):
                 raise MaskwrightError(f"--{option} is not for {kind.name}, as {name} is one: leave it out")
 
-    def _corpus(self, paths: list[str]) -> Corpus | None:
-        options = self.options
-        if options.check == "sample" and not paths:
-            return None
-        own: tuple[str, ...] = ()
-        if self.kind is SCHEMA:
-            own = (".jsonl", ".ndjson") if options.jsonl else (".json",)
-        elif self.kind is GRAMMAR:
-            own = suffixes_of(self.name)
-        return find_corpus(paths, tuple(options.suffixes) or own, None if options.jsonl else options.field)
-
-    def _check(self, reference: str) -> Check:
-        o = self.options
-        match o.check:
-            case "replay":
-                return judges.Replay(reference, o.reference_seconds)
-            case "sample":
-                return sampling.Sampling(reference, o.reference_seconds, o.seed, o.budget, o.cuts, o.next_token)
-            case "streamlined":
-                return equality.Equality()
-            case "oracle":
-                return pairs.OraclePairs(o.seed)
-            case _:
-                return negative.Negative()
-
     # --- units ---
 
-    def _texts(self) -> Iterator[Text | Unreadable]:
-        if self.corpus is None:
-            return iter(())
-        return islice(self.corpus, self.options.limit)
-
+    @property
     def _is_enough(self) -> bool:
         return self.wanted is not None and self.options.check != "sample" and self.amount >= self.wanted
 
     def _units(self, log: ResultsLog | None) -> Iterator[Unit]:
         """The units that are still to do; settles unreadable texts and results of the log."""
+        run_key = "" if log is None else self._key()
         for number, (name, payload, weight, text) in enumerate(self._payloads()):
-            if self._is_enough():
+            if self._is_enough:
                 return
-            key = hashlib.sha256(f"{self._run_key}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+            key = hashlib.sha256(f"{run_key}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
             self.units.append((name, key, weight))
             outcome = None if log is None else log.known.get(key)
             if isinstance(payload, Unreadable):
@@ -224,17 +181,17 @@ class _Run:
 
     def _payloads(self) -> Iterator[tuple[str, Any, int, str]]:
         """For each unit (name, payload, weight, a string that identifies the unit's work)."""
+        texts = iter(()) if self.corpus is None else islice(self.corpus, self.options.limit)
         if self.options.check == "sample":
-            self.prompts = [text.text for text in self._texts() if isinstance(text, Text)]
+            self.prompts = [text.text for text in texts if isinstance(text, Text)]
             if self.corpus is not None and not self.prompts:
                 raise CorpusError("none of the texts can be read")
             for number in range(self.wanted or 0):
                 draw = self._draw(number)
                 yield f"sample {number}", draw, 1 << 14, f"{number}\n{draw[1] or ''}"
             return
-        seen = False
-        for text in self._texts():
-            seen = True
+        text: Text | Unreadable | None = None
+        for text in texts:
             if isinstance(text, Unreadable):
                 yield text.name, text, text.weight, ""
             elif self.options.check == "negative":
@@ -242,28 +199,48 @@ class _Run:
                 yield text.name, case, text.weight, f"{case[1]} {case[2]}\n{text.text}"
             else:
                 yield text.name, text.text, text.weight, text.text
-        if not seen:
+        if text is None:
             raise CorpusError(f"there is no text in {', '.join(self.paths)}")
 
     def _draw(self, number: int, cause: str | None = None) -> sampling.Draw:
         return number, self.prompts[number % len(self.prompts)] if self.prompts else None, cause
 
-    # --- outcomes ---
-
     def _settle(self, number: int, outcome: Outcome) -> None:
         self.found[number] = outcome
         self.done += self.units[number][2]
-        while self.settled in self.found and not self._is_enough():
-            self.amount += int(self.found[self.settled].get(self.counted, 0))
+        while self.settled in self.found and not self._is_enough:
+            self.amount += int(self.found[self.settled].get(self.check.counted, 0))
             self.settled += 1
         if self.options.check == "sample":
-            done, total = len(self.found), self.wanted
+            done, total = len(self.found), self.wanted or 0
         elif self.wanted is not None:
             done, total = min(self.amount, self.wanted), self.wanted
         else:
             done, total = self.done, max(self.done, 0 if self.corpus is None else self.corpus.n_bytes)
         if self.options.progress is not None:
-            self.options.progress(self.counted, done, total or 0)
+            self.options.progress(self.check.counted, done, total)
+
+    def _key(self) -> str:
+        """The run's key. Runs with equal keys have equal outcomes for equal texts."""
+        store, encoder = self.store, "" if self.encoder is None else self.encoder.vocabulary.digest
+        # The version stands for the engine: another engine may find another outcome with the same
+        # store.
+        parts = (
+            version(),
+            OUTCOMES,
+            self.options.check,
+            store.grammar.digest,
+            store.vocabulary.digest,
+            encoder,
+            repr(self.given),
+        )
+        state = hashlib.sha256(" ".join(parts).encode())
+        arrays = [store.table] if store.engine else [
+            store.cell_start, store.entry_sequence, store.entry_mask, store.sequence_symbols
+        ]  # fmt: skip
+        for array in arrays:
+            state.update(np.ascontiguousarray(array).tobytes())
+        return state.hexdigest()
 
     # --- the run ---
 
@@ -274,12 +251,8 @@ class _Run:
             original: Any = None
             if options.check == "streamlined":
                 original = equality.original_store(self.store, options.progress)
-            self._run_key = "" if options.resume is None else self._key()
-            setup = Setup(self.check, self.store, original, self.encoder)
-            log: ResultsLog | None = None
-            if options.resume is not None:
-                log = ResultsLog(Path(options.resume))
-                stack.callback(log.close)
+            setup = Setup(self.check.start, self.given, self.store, original, self.encoder)
+            log = None if options.resume is None else stack.enter_context(closing(ResultsLog(Path(options.resume))))
             units = self._units(log)
             if options.scheduler is not None:
                 results = run_cluster(setup, units, options.scheduler)
@@ -292,80 +265,48 @@ class _Run:
                 if log is not None and outcome["class"] != CRASHED:
                     log.add(self.units[number][1], outcome)
                 self._settle(number, outcome)
-            outcomes = [self.found[number] for number in range(self._n_counted())]
-            causes = self._causes(outcomes)
-            if options.check == "sample":
-                self._minimise(outcomes, list(causes)[:MINIMISED_CAUSES])
+            # Workers may have done more units than count. These are dropped, so that the report
+            # does not depend on how the work was spread.
+            n_counted = self.settled if self._is_enough else len(self.found)
+            outcomes = [self.found[number] for number in range(n_counted)]
+            causes = self._causes(outcomes) if options.check == "sample" else {}
         return self._summed(outcomes, causes)
 
-    def _n_counted(self) -> int:
-        """Number of units that count: all, or just enough to reach the amount wanted.
-
-        Workers may have done more units. These are dropped, so that the report does not depend on
-        how the work was spread.
-        """
-        return self.settled if self._is_enough() else len(self.found)
-
-    def _key(self) -> str:
-        """The run's key. Runs with equal keys have equal outcomes for equal texts."""
-        encoder = "" if self.encoder is None else self.encoder.vocabulary.digest
-        # The version stands for the engine: another engine may find another outcome with the same
-        # store.
-        parts = (
-            version(),
-            OUTCOMES,
-            self.store.grammar.digest,
-            self.store.vocabulary.digest,
-            encoder,
-            repr(self.check),
-        )
-        state = hashlib.sha256(" ".join(parts).encode())
-        arrays = [self.store.table] if hasattr(self.store, "table") else [
-            self.store.cell_start, self.store.entry_sequence, self.store.entry_mask, self.store.sequence_symbols
-        ]  # fmt: skip
-        for array in arrays:
-            state.update(np.ascontiguousarray(array).tobytes())
-        return state.hexdigest()
-
     def _causes(self, outcomes: list[Outcome]) -> dict[str, int]:
-        """Cause -> number of refused samples, the most frequent first; sets `cause` of outcomes."""
-        found: Counter[str] = Counter()
-        for outcome in outcomes:
-            if outcome["class"] not in GOOD and self.options.check == "sample":
-                outcome["cause"] = cause_of(outcome.get("why", ""))
-                found[outcome["cause"]] += 1
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        """Cause -> number of refused samples, the most frequent first.
 
-    def _minimise(self, outcomes: list[Outcome], causes: Sequence[str]) -> None:
-        """Minimise the first refused sample of each cause; sets `minimal` of its outcome."""
+        Sets `cause` of their outcomes, and minimises the first of each of the most frequent causes:
+        sets its `minimal`.
+        """
+        refused = [number for number, outcome in enumerate(outcomes) if outcome["class"] not in GOOD]
+        for number in refused:
+            outcomes[number]["cause"] = cause_of(outcomes[number].get("why", ""))
+        counted = Counter(outcomes[number]["cause"] for number in refused)
+        causes = dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
         first: dict[str, int] = {}
-        for number, outcome in enumerate(outcomes):
-            if outcome.get("cause") in causes and outcome["class"] in sampling.SEVERITY:
-                first.setdefault(outcome["cause"], number)
-        if first:
-            do = Setup(self.check, self.store, None, self.encoder).start()
-        for n, (cause, number) in enumerate(first.items(), 1):
+        for number in refused:
+            if outcomes[number]["class"] in sampling.SEVERITY:
+                first.setdefault(outcomes[number]["cause"], number)
+        chosen = [(cause, number) for cause, number in first.items() if cause in [*causes][:MINIMISED_CAUSES]]
+        do = Setup(self.check.start, self.given, self.store, None, self.encoder).start() if chosen else None
+        for n, (cause, number) in enumerate(chosen, 1):
             if self.options.progress is not None:
-                self.options.progress("refused samples shortened", n, len(first))
+                self.options.progress("refused samples shortened", n, len(chosen))
+            assert do is not None
             again = do(self._draw(number, cause))
             if "minimal" in again:
                 outcomes[number]["minimal"] = again["minimal"]
+        return causes
 
     def _summed(self, outcomes: list[Outcome], causes: dict[str, int]) -> ValidationReport:
-        options, store = self.options, self.store
+        options, store, vocabulary = self.options, self.store, self.store.vocabulary
         fine, failing = self.kind.checks[options.check]
         failures = frozenset((*failing, *ALWAYS_FAILING))
         counted = Counter(outcome["class"] for outcome in outcomes)
         order = (*fine, *failing, *ALWAYS_FAILING)
-        classes = {kind: counted[kind] for kind in order if counted[kind] or kind == order[0] or kind == failing[0]}
         sums: Counter[str] = Counter()
         for outcome in outcomes:
             sums.update({k: v for k, v in outcome.items() if isinstance(v, int | float) and k not in _PLACED})
-        findings = tuple(
-            _finding(self.units[number][0], outcome, failures)
-            for number, outcome in enumerate(outcomes)
-            if outcome["class"] not in GOOD
-        )
         settings = {
             "paths": self.paths,
             "reference": self.reference,
@@ -374,23 +315,26 @@ class _Run:
             "seed": options.seed,
         }
         if self.wanted is not None:
-            settings[self.counted] = self.wanted
+            settings[self.check.counted] = self.wanted
         if options.check == "sample":
             settings |= {"budget": options.budget, "cuts": options.cuts, "model": options.next_token is not None}
-        of_grammar = (
-            {"grammar_sha256": store.grammar.digest, "lexing": store.grammar.lexing} if self.kind is GRAMMAR else {}
-        )
-        of_vocabulary = {"vocabulary": store.vocabulary.name, "vocabulary_sha256": store.vocabulary.digest}
+        facts = {"grammar": self.name}
+        if self.kind is GRAMMAR:
+            facts |= {"grammar_sha256": store.grammar.digest, "lexing": store.grammar.lexing}
         return ValidationReport(
             check=options.check,
-            store={"grammar": self.name, **of_grammar, **of_vocabulary},
+            store=facts | {"vocabulary": vocabulary.name, "vocabulary_sha256": vocabulary.digest},
             settings=settings,
-            classes=classes,
+            classes={kind: counted[kind] for kind in order if counted[kind] or kind in (order[0], failing[0])},
             failures=failures,
-            whole=WHOLE.get(options.check),
+            whole=self.check.whole,
             figures={name: round(count, 3) for name, count in sums.items()},
             causes=causes,
-            findings=findings,
+            findings=tuple(
+                _finding(self.units[number][0], outcome, failures)
+                for number, outcome in enumerate(outcomes)
+                if outcome["class"] not in GOOD
+            ),
             resumed=self.resumed,
             seconds=time.perf_counter() - self.begin,
         )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -74,47 +73,41 @@ SEVERITY = (
 """Classes of closed texts, the gravest first. A sample over a limit has none."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """The check "sample". A unit of work is a draw.
+class Sampler:
+    """The check "sample": draws, closes and judges samples. A unit of work is a draw.
 
     reference, reference_seconds : as for `judge_of`.
     seed : seed of all that is drawn.
     budget : most tokens that are drawn for a sample.
     cuts : most cut-offs of a sample.
-    next_token : draws the next token; by default uniformly from the tokens allowed.
+    next_token : draws the next token; None: uniformly from the tokens allowed.
     """
 
-    reference: str = "none"
-    reference_seconds: float = 10.0
-    seed: int = 0
-    budget: int = 100
-    cuts: int = 4
-    next_token: NextToken | None = field(default=None, repr=False)
-
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function that does this check for one draw, see `Check.start`.
-
-        It raises MaskwrightError if `next_token` chooses a token that the mask refuses.
-        """
-        sampler = _Sampler(self, setup)
-        return lambda draw: sampler.run(*draw)
-
-
-class _Sampler:
-    """Draws, closes and judges samples, in one process."""
-
-    def __init__(self, check: Sampling, setup: Setup) -> None:
-        self.check, self.setup, self.store = check, setup, setup.store
+    def __init__(
+        self,
+        setup: Setup,
+        reference: str,
+        reference_seconds: float,
+        seed: int,
+        budget: int,
+        cuts: int,
+        next_token: NextToken | None,
+    ) -> None:
+        self.setup, self.store = setup, setup.store
+        self.seed, self.budget, self.cuts, self.next_token = seed, budget, cuts, next_token
         self.matcher = self.store.matcher(0)
         self.words = np.zeros(self.store.n_words, np.uint32)
         self.eos = frozenset(self.store.vocabulary.eos)
-        self.judge = judge_of(self.store, check.reference, check.reference_seconds)
+        self.judge = judge_of(self.store, reference, reference_seconds)
 
-    def run(self, number: int, text: str | None, cause: str | None) -> Outcome:
-        """The outcome of a sample: of its gravest closed text, see `Draw` and `SEVERITY`."""
-        rng = random.Random(f"{self.check.seed}:{number}")
-        begin_text = getattr(self.check.next_token, "begin_text", None)
+    def __call__(self, draw: Draw) -> Outcome:
+        """The outcome of a sample: of its gravest closed text, see `Draw` and `SEVERITY`.
+
+        Raises: MaskwrightError if `next_token` chooses a token that the mask refuses.
+        """
+        number, text, cause = draw
+        rng = random.Random(f"{self.seed}:{number}")
+        begin_text = getattr(self.next_token, "begin_text", None)
         if begin_text is not None:
             begin_text(number)
         try:
@@ -122,7 +115,7 @@ class _Sampler:
             tokens = self.draw(prompt, rng)
         except DeadEndError as error:
             return {"class": NO_ENDING, "why": str(error)}
-        cuts = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
+        cuts = sorted(rng.sample(range(len(tokens)), min(self.cuts, len(tokens)))) if tokens else []
         facts: Outcome = {
             "class": ACCEPTED,
             "tokens": len(tokens) - len(prompt),
@@ -131,7 +124,7 @@ class _Sampler:
             "limits": 0,
             "not_judged": 0,
         }
-        interventions = getattr(self.check.next_token, "interventions", None)
+        interventions = getattr(self.next_token, "interventions", None)
         if interventions is not None:
             facts["interventions"] = len(interventions)
             facts["masked_away"] = sum(one.probability for one in interventions)
@@ -156,22 +149,17 @@ class _Sampler:
 
         tokens : the tokens of a text that, when closed, is refused for the cause.
         """
-        stride = max(1, -(-len(tokens) // MINIMAL_STEPS))
-        first = self.first_refused(tokens, range(0, len(tokens) + stride, stride), facts["class"], cause)
-        cut = self.first_refused(tokens, range(max(0, first - stride + 1), first), facts["class"], cause)
+
+        def is_refused(cut: int) -> bool:
+            kind, said, _ = self.close(tokens[:cut])
+            return kind == facts["class"] and cause_of(said) == cause
+
+        n = len(tokens)
+        stride = max(1, -(-n // MINIMAL_STEPS))
+        first = next(filter(is_refused, range(0, n, stride)), n)
+        cut = next(filter(is_refused, range(max(0, first - stride + 1), first)), first)
         _, said, closed = self.close(tokens[:cut])
         facts["minimal"] = self.shown(tokens[:cut], closed, said)
-
-    def first_refused(self, tokens: list[int], cuts: range, kind: str, cause: str) -> int:
-        """The first of some lengths at which the closed prefix is refused for a cause.
-
-        If there is none, the stop of `cuts`, or the number of tokens if that is less.
-        """
-        for cut in cuts:
-            found, said, _ = self.close(tokens[:cut])
-            if found == kind and cause_of(said) == cause:
-                return min(cut, len(tokens))
-        return min(cuts.stop, len(tokens))
 
     def prompt(self, text: str | None, rng: random.Random) -> list[int]:
         """The tokens of a text up to a random one, as far as the masks allow them.
@@ -191,15 +179,15 @@ class _Sampler:
     def draw(self, tokens: list[int], rng: random.Random) -> list[int]:
         """The tokens, and up to a budget of further ones. The matcher has read `tokens` before."""
         tokens = list(tokens)
-        for _ in range(self.check.budget):
+        for _ in range(self.budget):
             self.matcher.fill(self.words)
-            if self.check.next_token is None:
+            if self.next_token is None:
                 allowed = tokens_of(self.words)
                 if not len(allowed):  # the text is whole, and the vocabulary has no end of text
                     break
                 token = int(allowed[rng.randrange(len(allowed))])
             else:
-                token = int(self.check.next_token(tokens, self.words))
+                token = int(self.next_token(tokens, self.words))
                 if not (int(self.words[token >> 5]) >> (token & 31)) & 1:
                     raise MaskwrightError(
                         f"the model chose token {token}, which is masked; it must choose an allowed token"
@@ -215,26 +203,27 @@ class _Sampler:
 
         The class may be one of `NOT_COUNTED`.
         """
-        matcher, data = self.matcher, self.bytes_of(tokens)
+        matcher, data, why = self.matcher, self.bytes_of(tokens), ""
         matcher.reset()
         if replay(matcher, tokens) < len(tokens):
             # the tokens were drawn under the masks, so the masks contradict themselves
-            return NO_ENDING, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
-        try:
-            # the ending need not be a shortest one: any short ending shows what the masks allow
-            text, is_plain = matcher.text, self.store.engine == "grammar"
-            ending = endings_of(text).short(text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
-        except (DeadEndError, LimitError) as error:
-            return NO_ENDING, str(error), data.decode("utf-8", "replace")
-        spelt = list(ending.tokens)
-        if replay(matcher, spelt) < len(spelt) or not matcher.is_accepting():
-            return NO_ENDING, f"the masks refuse the ending {ending.data!r}", data.decode("utf-8", "replace")
-        data += ending.data
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            return NO_ENDING, f"not UTF-8 at byte {error.start}", data.decode("utf-8", "replace")
-        return (*self.judge.drawn(text), text)
+            why = "the masks refuse what they allowed before"
+        else:
+            try:
+                # the ending need not be a shortest one: any short ending shows what the masks allow
+                text, is_plain = matcher.text, self.store.engine == "grammar"
+                ending = endings_of(text).short(text, max_nodes=MAX_NODES) if is_plain else matcher.short_ending()
+                if replay(matcher, [*ending.tokens]) < len(ending.tokens) or not matcher.is_accepting():
+                    why = f"the masks refuse the ending {ending.data!r}"
+                else:
+                    data += ending.data
+                    closed = data.decode("utf-8")
+                    return (*self.judge.drawn(closed), closed)
+            except (DeadEndError, LimitError) as error:
+                why = str(error)
+            except UnicodeDecodeError as error:
+                why = f"not UTF-8 at byte {error.start}"
+        return NO_ENDING, why, data.decode("utf-8", "replace")
 
     def bytes_of(self, tokens: Sequence[int]) -> bytes:
         """The bytes of some tokens."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from maskwright import worker
@@ -59,35 +60,33 @@ class Unit(NamedTuple):
     weight: int
 
 
-class Check(Protocol):
-    """What is done to each unit. It is pickled, and sent to the processes that do it."""
+Start: TypeAlias = Callable[..., Callable[[Any], Outcome]]
+"""A check: from a setup, and options, to the function from a unit's payload to its outcome.
 
-    def start(self, setup: Setup) -> Callable[[Any], Outcome]:
-        """The function from a unit's payload to its outcome, which must be JSON-ready.
-
-        It may raise VocabularyError, for a text that no tokens spell, and LimitError.
-        """
-        ...
+It is pickled, and sent to the processes that do it. What it returns may raise VocabularyError, for
+a text that no tokens spell, and LimitError.
+"""
 
 
 @dataclass(frozen=True)
 class Setup:
     """All that a process needs to do units of work.
 
-    check : what to do.
+    check, options : what to do.
     store : the store under test.
     original : the store that it is compared with; None if the check needs none.
     encoder : turns texts into tokens; None if the check needs none.
     """
 
-    check: Check
+    check: Start
+    options: Mapping[str, Any]
     store: Any
     original: Any = None
     encoder: Encoder | None = None
 
     def start(self) -> Callable[[Any], Outcome]:
         """The function from a unit's payload to its outcome."""
-        do = self.check.start(self)
+        do = self.check(self, **self.options)
 
         def run(payload: Any) -> Outcome:
             try:
@@ -127,38 +126,23 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
     pool = Pool(worker.Setup(f"{__name__}:answering", (pickle.dumps(setup),), _ANY_MEMORY), jobs)
     threads = ThreadPoolExecutor(jobs)
     try:
-        for batch, future in _spread(
-            _batches(units), lambda: 2 * jobs, lambda payloads: threads.submit(_ask, pool, payloads), _first_done
-        ):
-            yield from _numbered(batch, future.result())
+        submit = lambda payloads: threads.submit(_ask, pool, payloads)  # noqa: E731
+        yield from _spread(units, submit, lambda: 2 * jobs, WorkerError)
     finally:  # the threads end when their workers do
         pool.close()
         threads.shutdown(cancel_futures=True)
 
 
 def _ask(pool: Pool, payloads: list[Any]) -> list[Outcome]:
-    """Outcomes of a batch. If its process dies, unit after unit is done: this shows which kills."""
-    for is_last in (False, True):
-        try:
-            found = pool.ask(payloads, _ANY_SECONDS, "a batch of texts")
-        except NoProcessError:  # perhaps only this one was killed as it started
-            if is_last:
-                raise
-        except WorkerError:
-            if len(payloads) > 1:
-                return [outcome for payload in payloads for outcome in _ask(pool, [payload])]
-        else:
-            if isinstance(found, Exception):
-                raise found
-            return found  # type: ignore[no-any-return]
-    return [{"class": CRASHED, "why": "the process that worked on it was killed, twice"}]
-
-
-def _first_done(futures: list[Any]) -> Iterable[Any]:
-    """Those that are done; waits for the first."""
-    while not (done := wait(futures, WAKE_SECONDS, FIRST_COMPLETED).done):
-        pass
-    return done
+    """The outcomes of a batch, by a worker process."""
+    ask = partial(pool.ask, payloads, _ANY_SECONDS, "a batch of texts")
+    try:
+        found = ask()
+    except NoProcessError:  # perhaps only this one was killed as it started
+        found = ask()
+    if isinstance(found, Exception):
+        raise found
+    return found  # type: ignore[no-any-return]
 
 
 def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
@@ -183,48 +167,8 @@ def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
         client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise MaskwrightError(f"no Dask scheduler answers at {address}: {error}") from None
-    shipped = replace(setup, store=_without_file(setup.store), original=_without_file(setup.original))
-    with client:
-        # This is a task and not scattered data: if the worker that holds it is lost, Dask runs the
-        # task again.
-        pickled = client.submit(_keep, pickle.dumps(shipped), pure=False)
-        submit = partial(client.submit, _do_remote, uuid4().hex, pickled, pure=False)
-        first_done = partial(_completed, distributed, client)
-        suspects: list[Unit] = []
-        room = lambda: max(4, 2 * sum(client.nthreads().values()))  # noqa: E731
-        for batch, future in _spread(_batches(units), room, submit, first_done):
-            try:
-                outcomes = future.result()
-            except distributed.KilledWorker:
-                suspects += batch
-            else:
-                yield from _numbered(batch, outcomes)
-        # Dask also blames a task that only waited for the worker that another one killed. Each
-        # suspect is done with nothing beside it: this shows which one kills.
-        for batch, future in _spread(([unit] for unit in suspects), lambda: 1, submit, first_done):
-            try:
-                outcomes = future.result()
-            except distributed.KilledWorker:
-                outcomes = [{"class": CRASHED, "why": "the workers that worked on it were killed"}]
-            yield from _numbered(batch, outcomes)
 
-
-def _without_file(store: Any) -> Any:
-    """A store that is pickled by its content, for machines that do not see its file."""
-    return replace(store) if getattr(store, "origin", None) is not None else store
-
-
-def _completed(distributed: Any, client: Any, futures: list[Any]) -> Iterable[Any]:
-    """Those that are done; waits for the first.
-
-    Raises: MaskwrightError if the cluster has no worker, and none comes in time.
-    """
-    while True:
-        try:
-            with client.as_current():
-                return list(distributed.wait(futures, timeout=WORKER_SECONDS, return_when="FIRST_COMPLETED").done)
-        except TimeoutError:
-            pass
+    def need_workers() -> None:
         try:
             client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except TimeoutError:
@@ -232,34 +176,80 @@ def _completed(distributed: Any, client: Any, futures: list[Any]) -> Iterable[An
                 f"the Dask cluster has had no worker for {WORKER_SECONDS} s: start workers, or work without it"
             ) from None
 
+    shipped = replace(setup, store=_without_file(setup.store), original=_without_file(setup.original))
+    with client:
+        executor = client.get_executor(pure=False)
+        # This is a task and not scattered data: if the worker that holds it is lost, Dask runs the
+        # task again.
+        pickled = client.submit(_keep, pickle.dumps(shipped), pure=False)
+        submit = partial(executor.submit, _do, uuid4().hex, pickled)
+        room = lambda: max(4, 2 * sum(client.nthreads().values()))  # noqa: E731
+        try:
+            yield from _spread(units, submit, room, distributed.KilledWorker, need_workers)
+        finally:
+            executor.shutdown(wait=False)
+
+
+def _without_file(store: Any) -> Any:
+    """A store that is pickled by its content, for machines that do not see its file."""
+    return replace(store) if getattr(store, "origin", None) is not None else store
+
 
 def _spread(
-    batches: Iterator[list[Unit]],
+    units: Iterable[Unit],
+    submit: Callable[[list[Any]], Future[list[Outcome]]],
     room: Callable[[], int],
-    submit: Callable[[list[Any]], Any],
-    first_done: Callable[[list[Any]], Iterable[Any]],
-) -> Iterator[tuple[list[Unit], Any]]:
-    """Batches, each with the future of its outcomes, in the order in which they are done.
+    killed: type[Exception],
+    look: Callable[[], None] = lambda: None,
+) -> Results:
+    """The outcomes of units that are done in batches, in the order in which they are done.
 
-    room : how many may be under way now.
     submit : begins to work on a batch's payloads.
-    first_done : waits for the first of some futures, and returns those that are done.
+    room : how many batches may be under way now.
+    killed : what a future raises if what worked on it was killed.
+    look : called where nothing is done for long; it may raise.
     """
-    flying: dict[Any, list[Unit]] = {}
+    suspects: list[Unit] = []
+    flying: dict[Future[list[Outcome]], list[Unit]] = {}
+    batches = _batches(units)
     while True:
         free = room() - len(flying)
         while free > 0 and (batch := next(batches, None)) is not None:
             flying[submit([unit.payload for unit in batch])] = batch
             free -= 1
         if not flying:
-            return
-        for future in first_done(list(flying)):
-            yield flying.pop(future), future
-
-
-def _numbered(batch: list[Unit], outcomes: list[Outcome]) -> Results:
-    for unit, outcome in zip(batch, outcomes, strict=True):
+            break
+        for future in _first_done(flying, look):
+            batch = flying.pop(future)
+            try:
+                outcomes = future.result()
+            except NoProcessError:
+                raise
+            except killed:
+                suspects += batch
+            else:
+                yield from zip((unit.number for unit in batch), outcomes, strict=True)
+    # Dask also blames a task that only waited for the worker that another one killed. Each suspect
+    # is done with nothing beside it: this shows which one kills.
+    for unit in suspects:
+        (future,) = _first_done([submit([unit.payload])], look)
+        try:
+            (outcome,) = future.result()
+        except NoProcessError:
+            raise
+        except killed:
+            outcome = {"class": CRASHED, "why": "the process that worked on it was killed, twice"}
         yield unit.number, outcome
+
+
+def _first_done(futures: Iterable[Future[list[Outcome]]], look: Callable[[], None]) -> set[Future[list[Outcome]]]:
+    """Those that are done; waits for the first."""
+    end = time.monotonic() + WORKER_SECONDS
+    while not (done := wait(futures, WAKE_SECONDS, FIRST_COMPLETED).done):
+        if time.monotonic() > end:
+            look()
+            end = time.monotonic() + WORKER_SECONDS
+    return done
 
 
 def _batches(units: Iterable[Unit]) -> Iterator[list[Unit]]:
@@ -282,13 +272,10 @@ def answering(pickled: bytes) -> Callable[[list[Any]], list[Outcome] | Exception
     """The function from a batch's payloads to its outcomes, or to an error that is no user's."""
     # threads would only compete with the other processes
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    started: list[Callable[[Any], Outcome]] = []
 
     def answer(payloads: list[Any]) -> list[Outcome] | Exception:
         try:
-            if not started:
-                started.append(pickle.loads(pickled).start())
-            return [started[0](payload) for payload in payloads]
+            return _do("", pickled, payloads)
         except MaskwrightError:
             raise
         except Exception as error:  # a bug: it is raised where somebody sees it
@@ -302,8 +289,8 @@ def _keep(pickled: bytes) -> bytes:
     return pickled
 
 
-def _do_remote(key: str, pickled: bytes, payloads: list[Any]) -> list[Outcome]:
-    """Outcomes of a batch, on a Dask worker.
+def _do(key: str, pickled: bytes, payloads: list[Any]) -> list[Outcome]:
+    """Outcomes of a batch.
 
     A worker may have several threads. Each keeps the function of the last run, with a matcher
     of its own.
@@ -313,6 +300,3 @@ def _do_remote(key: str, pickled: bytes, payloads: list[Any]) -> list[Outcome]:
     if getattr(_local, "key", None) != key:
         _local.key, _local.do = key, pickle.loads(pickled).start()
     return [_local.do(payload) for payload in payloads]
-
-
-__all__ = ["CRASHED", "Check", "Outcome", "Setup", "Unit", "run_cluster", "run_here", "run_processes"]
