@@ -6,14 +6,15 @@ Combinators become unions and conjunctions, and negations go down to constraints
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any
 
+from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.clauses import absorbed, joined
-from maskwright.analysis.schema.discriminators import Cases, Listed, exclude, implies
+from maskwright.analysis.schema.clauses import Cases, Values, absorbed, exclude, implies, joined, listed
 from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords, values_normal
-from maskwright.analysis.schema.known_keywords import COMBINING
+from maskwright.analysis.schema.known_keywords import COMBINING, SAYING
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -25,6 +26,8 @@ MOST_COMPARED = 100
 """BOUND: clauses of objects that are compared with one another for what they say by lists."""
 
 _UNEVALUATED = {"unevaluatedProperties": c.OBJECT, "unevaluatedItems": c.ARRAY}
+
+_LISTING = frozenset({"type", "enum", "const"})
 
 MOST_SUBSETS = 10
 """BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
@@ -39,7 +42,6 @@ class Normals:
     """The clauses of terms, each made once.
 
     document : whose terms they are.
-    listed : the scalars that locations list.
     cases : of their clauses of objects.
     in_order : whether the order matters in which clauses name their keys.
     """
@@ -48,8 +50,8 @@ class Normals:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.listed = Listed(document)
         self.cases = Cases(self.listed)
+        self._listed: dict[int, Values | None] = {}
         self._normals: dict[tuple[int, bool], c.Normal] = {
             (c.TRUE, False): c.ANYTHING, (c.TRUE, True): c.ANYTHING, (c.FALSE, False): {}, (c.FALSE, True): {},
         }  # fmt: skip
@@ -86,6 +88,17 @@ class Normals:
                 self._open.discard(key)
             self._normals[key] = found
         return found
+
+    def listed(self, location: int) -> Values | None:
+        """The scalars that a subschema lists, if it says nothing else; else None."""
+        if location not in self._listed:
+            self._listed[location] = None
+            schema = self.document.schemas[location]
+            said = SAYING.intersection(schema) if isinstance(schema, dict) else frozenset()
+            if {"type"} != said <= _LISTING and said:
+                with suppress(SchemaError):  # it will be met again where it counts
+                    self._listed[location] = listed(self.normal(2 * location))
+        return self._listed[location]
 
     def meet_terms(self, terms: tuple[int, ...]) -> c.Normal:
         """The clauses of the values that satisfy all of some terms.
