@@ -22,10 +22,9 @@ from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
 from maskwright.analysis.schema.additional_properties import closed_objects, refuse_deep
-from maskwright.analysis.schema.contradiction import contradiction, in_words
 from maskwright.analysis.schema.documents import draft_named, identifier
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.idle_keywords import misspelled
+from maskwright.analysis.schema.mistakes import contradiction, in_words, misspelled
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style

@@ -27,8 +27,6 @@ MOST_COMPARED = 100
 
 _UNEVALUATED = {"unevaluatedProperties": c.OBJECT, "unevaluatedItems": c.ARRAY}
 
-_LISTING = frozenset({"type", "enum", "const"})
-
 MOST_SUBSETS = 10
 """BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
 
@@ -95,7 +93,7 @@ class Normals:
             self._listed[location] = None
             schema = self.document.schemas[location]
             said = SAYING.intersection(schema) if isinstance(schema, dict) else frozenset()
-            if {"type"} != said <= _LISTING and said:
+            if said and {"type"} != said <= {"type", "enum", "const"}:
                 with suppress(SchemaError):  # it will be met again where it counts
                     self._listed[location] = listed(self.normal(2 * location))
         return self._listed[location]
@@ -281,13 +279,17 @@ class Normals:
             yield self._one_of(self._branches(words, "oneOf"), location, seen)
         if "not" in schema:
             yield self.normal(words.term(schema["not"], "not") ^ 1)
-        yield from self._conditions(words, seen)
+        if (condition := self._condition(words)) is not None:
+            test, then, other = condition
+            if seen or not then == other == c.TRUE:
+                there = self.meet(self.normal(test, seen), self.normal(then, seen), location)
+                yield self.join([there, self.meet(self.normal(test ^ 1), self.normal(other, seen), location)], location)
         for name, required, term in self._dependencies(words):
             # without `name` itself, which would make two clauses of what one says, unless it
             # decides what is evaluated
             names = dict.fromkeys([name, *required] if seen else required)
-            there: c.Clause = tuple(c.Required(one) for one in names)
-            present = self.meet({c.OBJECT: (there,)}, self.normal(term, seen), location)
+            named: c.Clause = tuple(c.Required(one) for one in names)
+            present = self.meet({c.OBJECT: (named,)}, self.normal(term, seen), location)
             others: c.Normal = {kind: ((),) for kind in c.TYPES if kind != c.OBJECT}
             yield self.join([present, {**others, c.OBJECT: ((c.absent(name),),)}], location)
 
@@ -361,22 +363,13 @@ class Normals:
             found.append(branch)
         return self.join(found, location)
 
-    def _conditions(self, words: Keywords, seen: bool) -> Iterable[c.Normal]:
-        schema = words.schema
-        if "if" not in schema or words.draft < 7:
-            return
-        test = words.term(schema["if"], "if")
-        then, other = (words.term(schema.get(key, True), key) for key in ("then", "else"))
-        if then == other == c.TRUE and not seen:
-            return
-        where = words.location
-        yield self.join(
-            [
-                self.meet(self.normal(test, seen), self.normal(then, seen), where),
-                self.meet(self.normal(test ^ 1), self.normal(other, seen), where),
-            ],
-            where,
-        )
+    @staticmethod
+    def _condition(words: Keywords) -> tuple[int, int, int] | None:
+        """The terms of `if`, `then` and `else`; None if there is no `if`."""
+        if "if" not in words.schema or words.draft < 7:
+            return None
+        test, then, other = (words.term(words.schema.get(key, True), key) for key in ("if", "then", "else"))
+        return test, then, other
 
     def _dependencies(self, words: Keywords) -> Iterable[tuple[str, list[str], int]]:
         """Each name with the names and the term that its member asks for."""
@@ -477,9 +470,8 @@ class Normals:
                     yield self.meet(self.normal(one), self.normal(other), location)
         if "not" in schema:
             yield self.normal(words.term(schema["not"], "not"))
-        if "if" in schema and words.draft >= 7:
-            test = words.term(schema["if"], "if")
-            then, other = (words.term(schema.get(key, True), key) for key in ("then", "else"))
+        if (condition := self._condition(words)) is not None:
+            test, then, other = condition
             yield self.meet(self.normal(test), self.normal(then ^ 1), location)
             yield self.meet(self.normal(test ^ 1), self.normal(other ^ 1), location)
         for name, required, term in self._dependencies(words):
