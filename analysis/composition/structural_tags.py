@@ -27,7 +27,7 @@ from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.additional_properties import closed_objects
+from maskwright.analysis.schema.documents import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import Style, StyleName, read_style

@@ -6,14 +6,17 @@ where identifiers or dynamic references matter, the scope in which references ar
 
 from __future__ import annotations
 
+import copy
 import marshal
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from maskwright.analysis.arguments import clip, printable
-from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.nesting import MOST_NESTED
+from maskwright.analysis.errors import NestingError, SchemaError
+from maskwright.analysis.nesting import MOST_NESTED, check_nesting
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 Result = TypeVar("Result")
@@ -386,8 +389,6 @@ class Document:
 
     def _pointed(self, reference: str, number: int, keyword: str) -> int:
         """The location of a reference such as `#/$defs/name`."""
-        from urllib.parse import unquote
-
         if not reference.startswith("#"):
             return self._elsewhere(reference, number, keyword)
         path = unquote(reference[1:])
@@ -425,3 +426,59 @@ def _specification(draft: int) -> Any:
 
     old = {4: dialects.DRAFT4, 6: dialects.DRAFT6, 7: dialects.DRAFT7, 2019: dialects.DRAFT201909}
     return old.get(draft, dialects.DRAFT202012)
+
+
+# -- objects without members that they do not name
+
+_DATA = frozenset({"const", "enum", "default", "examples"})
+"""Keywords whose value is no schema, whatever it looks like."""
+
+_NAMING = ("properties", "patternProperties")
+
+
+def closed_objects(schema: Any) -> Any:
+    """A copy in which objects that name members have no others, unless the schema says so.
+
+    Each subschema that has `properties` or `patternProperties`, and no `additionalProperties`, gets
+    ``"additionalProperties": false``: vLLM's `disable_additional_properties` and xgrammar's
+    `strict_mode`. Schemas may stand anywhere, as OpenAPI's do in ``#/components/schemas``. So what
+    looks like one is closed where no keyword has schemas, and what a reference leads to is one.
+
+    >>> closed_objects({"properties": {"a": True}})
+    {'properties': {'a': True}, 'additionalProperties': False}
+
+    Raises: SchemaError for a schema that is nested too deeply.
+    """
+    refuse_deep(schema)
+    schema = copy.deepcopy(schema)
+    seen: set[int] = set()
+    todo = [(schema, schema)]  # with the schema that the pointers of its references begin at
+    while todo:
+        one, base = todo.pop()
+        if isinstance(one, list | tuple):
+            todo += [(each, base) for each in one]
+        if not isinstance(one, dict) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one.get("$id"), str) and not one["$id"].startswith("#"):
+            base = one
+        for key, value in one.items():
+            if key in WITH_NAMED and isinstance(value, dict):
+                todo += [(each, base) for each in value.values()]
+            elif key == "$ref" and isinstance(value, str) and value.startswith("#/"):
+                with suppress(LookupError):
+                    todo.append((pointed(base, unquote(value[1:])), base))
+            elif key not in _DATA:
+                todo.append((value, base))
+        if any(isinstance(one.get(key), Mapping) for key in _NAMING):
+            one.setdefault("additionalProperties", False)
+    return schema
+
+
+def refuse_deep(*values: Any) -> None:
+    """Raises: SchemaError for values that are nested too deeply to be those of a schema."""
+    try:
+        for value in values:
+            check_nesting(value)
+    except NestingError as error:
+        raise SchemaError(f"/: {error}") from None

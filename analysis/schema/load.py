@@ -21,8 +21,7 @@ from maskwright.analysis.errors import EmptySchemaError, MaskwrightWarning, Miss
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
-from maskwright.analysis.schema.additional_properties import closed_objects, refuse_deep
-from maskwright.analysis.schema.documents import draft_named, identifier
+from maskwright.analysis.schema.documents import closed_objects, draft_named, identifier, refuse_deep
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.mistakes import contradiction, in_words, misspelled
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
