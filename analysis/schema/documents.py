@@ -105,23 +105,19 @@ def has_names(schema: Any) -> bool:
     todo: list[tuple[Any, bool]] = [(schema, False)]  # with whether the keys are names
     while todo:
         value, is_by_name = todo.pop()
-        if not isinstance(value, dict):
-            todo += [(child, False) for child in value if isinstance(child, (dict, list, tuple))]
-            continue
-        if is_by_name:
-            todo += [(child, False) for child in value.values() if isinstance(child, (dict, list, tuple))]
-            continue
-        if not _NAMES.isdisjoint(value):
+        inside = value.items() if isinstance(value, dict) else enumerate(value)
+        if isinstance(value, dict) and not is_by_name:
             for key in _NAMES.intersection(value):
                 if isinstance(value[key], (str, bool)) and not (value is schema and key in {"$id", "id"}):
                     return True
-        reference = value.get("$ref")
-        if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
-            return True
+            reference = value.get("$ref")
+            if isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
+                return True
+            inside = [(key, child) for key, child in inside if key not in _NO_SCHEMAS]
         todo += [
-            (child, key in WITH_NAMED)
-            for key, child in value.items()
-            if isinstance(child, (dict, list, tuple)) and key not in _NO_SCHEMAS
+            (child, not is_by_name and key in WITH_NAMED)
+            for key, child in inside
+            if isinstance(child, (dict, list, tuple))
         ]
     return False
 
@@ -207,9 +203,7 @@ class Document:
 
         registry: Any = jsonschema_specifications.REGISTRY
         resource: Any = referencing.Resource
-        pairs = []
-        for uri, schema in self.documents.items():
-            pairs.append((uri, made(schema, uri, self._draft(schema, uri, draft))))
+        pairs = [(uri, made(one, uri, self._draft(one, uri, draft))) for uri, one in self.documents.items()]
         return registry.with_resources(pairs).resolver_with_root(made(self.schema, "", draft))
 
     def pointer(self, location: int) -> str:
