@@ -20,6 +20,7 @@ from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
 from maskwright.analysis.marks import MOST_PARTS, part_format
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.analysis.schema.known_keywords import WITH_LIST, WITH_NAMED, WITH_ONE
 from maskwright.analysis.schema.load import JsonSchema, is_type, load_schema, read_values
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
@@ -27,23 +28,8 @@ _SAID_OF_STRINGS = frozenset(
     {"title", "description", "examples", "default", "$comment", "deprecated", "readOnly", "writeOnly"}
 )
 _NEGATED = frozenset({"propertyNames", "not", "if", "contains"})
-_HOLD_SCHEMAS = frozenset(
-    {
-        "properties",
-        "patternProperties",
-        "$defs",
-        "definitions",
-        "dependentSchemas",
-        "dependencies",
-        "prefixItems",
-        "allOf",
-        "anyOf",
-        "oneOf",
-    }
-)
-_ARE_SCHEMAS = frozenset(
-    {"items", "additionalItems", "additionalProperties", "unevaluatedItems", "unevaluatedProperties", "then", "else"}
-)
+_HOLD_SCHEMAS = WITH_NAMED | (WITH_LIST - {"items"})
+_ARE_SCHEMAS = WITH_ONE - _NEGATED
 
 DEEPEST = 4
 """BOUND: compositions inside one another, each of which multiplies the time of a mask."""

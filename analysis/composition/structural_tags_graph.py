@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.composition.structural_tags_host import without
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
 from maskwright.analysis.regex.spell import valid_utf8
+from maskwright.analysis.schema.keys import key_automaton, keys_within
 from maskwright.analysis.schema.lengths import lengths_exist
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
     Contained,
     ItemState,
-    KeyAutomaton,
     Objects,
     SchemaGraph,
     Shape,
@@ -118,29 +116,8 @@ def _check_texts(texts: tuple[bytes, ...], kept: Dfa, excluded: tuple[str, ...])
 def _narrowed_keys(objects: Objects, kept: Dfa, excluded: tuple[str, ...]) -> Objects:
     if not objects.others:
         return objects
-    classes = [intersect(keys_of_class(objects, one), kept) for one in range(len(objects.others))]
-    if any(one.is_empty for one in classes):
+    every = objects.key_automaton or key_automaton((), (0,), objects.keys)
+    narrowed = None if every is None else keys_within(every, kept)
+    if narrowed is None or len({*narrowed.ends.tolist()} - {-1}) < len(objects.others):
         raise SchemaError(f"all keys of a pattern hold one of the excludes {clip(list(excluded))}")
-    return objects._replace(key_automaton=_joined(classes))
-
-
-def _joined(classes: list[Dfa]) -> KeyAutomaton:
-    """Disjoint sets of keys as one automaton."""
-    states: list[tuple[int, ...]] = [(0,) * len(classes)]
-    number = {states[0]: 0}
-    rows: list[list[int]] = []
-    dead = (-1,) * len(classes)
-    for at in states:  # grows while it is read
-        row = []
-        for byte in range(256):
-            to = tuple(int(one.next_state[s, byte]) if s >= 0 else -1 for one, s in zip(classes, at, strict=True))
-            if to == dead:
-                row.append(-1)
-                continue
-            if to not in number:
-                number[to] = len(states)
-                states.append(to)
-            row.append(number[to])
-        rows.append(row)
-    ends = [next((k for k, s in enumerate(at) if s >= 0 and classes[k].is_accepting[s]), -1) for at in states]
-    return KeyAutomaton(np.array(rows, np.int32), np.array(ends, np.int32))
+    return objects._replace(key_automaton=narrowed)

@@ -194,6 +194,13 @@ def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, 
     return objects._replace(keys=keys, values=values, required=required, ranks=ranks)
 
 
+def keys_within(keys: KeyAutomaton, some: Dfa) -> KeyAutomaton:
+    """The keys that are in a set, too, of the classes that they have."""
+    bit = 1 << 30  # more than all classes
+    table, labels = _with_pattern((keys.next_state, keys.ends), some, bit)
+    return KeyAutomaton(*minimise_labelled(table, np.where(labels >= bit, labels - bit, -1).astype(np.int32)))
+
+
 def _with_pattern(labelled: Labelled, pattern: Dfa, bit: int) -> Labelled:
     """The automaton whose labels have `bit` for the strings of a pattern.
 
