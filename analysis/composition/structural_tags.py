@@ -21,9 +21,9 @@ from maskwright.analysis.composition.structural_tags_host import HostRules, char
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.fronts.gbnf import parse_ebnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
-from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json

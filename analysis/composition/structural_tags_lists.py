@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from maskwright.analysis.composition.structural_tags_host import HostRules, is_character
 from maskwright.analysis.errors import LimitError, SchemaError
-from maskwright.analysis.fronts.lowering import Body
+from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Objects
 
 MOST_IN_ANY_ORDER = 8

@@ -24,7 +24,7 @@ from maskwright.analysis.composition.structural_tags_lists import (
     united,
 )
 from maskwright.analysis.errors import LimitError, NestingError, SchemaError
-from maskwright.analysis.fronts.lowering import Body
+from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference, intersect, union
 from maskwright.analysis.regex.whole import regex_automaton

@@ -19,7 +19,7 @@ from maskwright.analysis.composition.structural_tags import FormatReader
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
 from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError, UnknownNameError
 from maskwright.analysis.fronts import parse_llguidance
-from maskwright.analysis.fronts.lowering import Body
+from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading.lark_loader import parse_grammar

@@ -185,13 +185,12 @@ def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, 
     n = n_keys(automata, tuple(nodes), objects.keys)
     if n is None or n > MOST_NAMED:
         return objects._replace(others=others, key_automaton=automaton)
-    ranks = range(len(objects.keys)) if objects.ranks is None else objects.ranks
-    known = [*zip(objects.keys, objects.values, objects.required, ranks, strict=True)]
+    order = tuple(range(len(objects.keys))) if objects.ranks is None else objects.ranks
+    known = [*zip(objects.keys, objects.values, objects.required, order, strict=True)]
     for key, state in sorted(accepted(automaton.next_state, automaton.ends >= 0)):
         known.append((key, others[automaton.ends[state]], False, len(known)))
-    keys, values, required, order = zip(*sorted(known), strict=True)
-    ranks = None if objects.ranks is None else order
-    return objects._replace(keys=keys, values=values, required=required, ranks=ranks)
+    keys, values, required, ranks = zip(*sorted(known), strict=True)
+    return objects._replace(keys=keys, values=values, required=required, ranks=None if objects.ranks is None else ranks)
 
 
 def keys_within(keys: KeyAutomaton, some: Dfa) -> KeyAutomaton:
