@@ -6,7 +6,6 @@ Where items are counted in several ways at once, by `contains` and its like, a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -71,7 +70,8 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         return []
     if len(counted) > 1 or (counted and unique):
         try:
-            states = _states(_Counted(least, most, n, tuple(counted), unique is not None), prefix, items, nodes)
+            how = _Counted(least, most, n, tuple(counted), unique is not None)
+            states = _item_states(how, [*prefix, items], nodes)
             arrays = Arrays((), NO_NODE, 0, None, states=states)
         except LimitError as error:
             where = unique.pointer if unique else nodes.pointer(counted[-1].term)
@@ -92,24 +92,6 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         arrays = arrays._replace(is_unique=True)
     draft: Draft = Doubtful(arrays, tuple(refused)) if refused else arrays
     return [draft]
-
-
-def _states(counted: _Counted, prefix: list[list[int]], items: list[int], nodes: Nodes) -> tuple[ItemState, ...]:
-    """The states of items that are counted by several sets, or that must differ as well.
-
-    Raises: LimitError where they are too many, or it is not known how many values are left.
-    """
-
-    def node(offset: int, terms: Sequence[int]) -> int:
-        return nodes.node([*(items if offset < 0 else prefix[offset]), *terms])
-
-    if not counted.is_exact:
-        return _item_states(counted, node)
-    if prefix:
-        raise LimitError(
-            "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
-        )
-    return _item_states(counted, node, lambda one: n_values(nodes.drafts(one)))
 
 
 def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
@@ -162,18 +144,18 @@ _Key = tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]
 """Of a state: the items so far, those of each set, and of each node how many, if that matters."""
 
 
-def _item_states(
-    counted: _Counted,
-    node: Callable[[int, Sequence[int]], int],
-    n_values: Callable[[int], int | None] | None = None,
-) -> tuple[ItemState, ...]:
-    """The states of an array's items.
+def _item_states(counted: _Counted, items: list[list[int]], nodes: Nodes) -> tuple[ItemState, ...]:
+    """The states of items that are counted by several sets, or that must differ as well.
 
-    node : from an offset, -1 behind the first items, and terms, to the node of such items.
-    n_values : the number of values of a node, if items must differ; None for endlessly many.
+    items : the terms of the first items, each its own, and last those of all others.
 
-    Raises: LimitError if there are too many sets or states.
+    Raises: LimitError if there are too many sets or states, or it is not known how many values are
+    left.
     """
+    if counted.is_exact and counted.n_first:
+        raise LimitError(
+            "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
+        )
     if len(counted.sets) > MOST_SETS:
         raise LimitError(f"items are counted by {len(counted.sets)} sets at once, more than {MOST_SETS}")
     start: _Key = 0, (0,) * len(counted.sets), ()
@@ -186,11 +168,11 @@ def _item_states(
         )
         moves: dict[tuple[int, int], None] = {}
         for terms, after in _ways(counted, place, counts):
-            one = node(place if place < counted.n_first else -1, terms)
+            one = nodes.node([*items[min(place, counted.n_first)], *terms])
             if one == NO_NODE:
                 continue
             there = used
-            limit = None if n_values is None else n_values(one)
+            limit = n_values(nodes.drafts(one)) if counted.is_exact else None
             if limit is not None:
                 n = dict(used).get(one, 0)
                 if n >= limit:

@@ -17,11 +17,10 @@ from typing import Any
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.kept import size
 from maskwright.analysis.marks import part_of_format
+from maskwright.analysis.schema.formats import LONGEST, ONE_SIDED
 from maskwright.analysis.schema.strings import (
     format_automaton,
-    format_most,
     has_automaton,
-    is_one_sided,
     pattern_parts,
     repeated_class,
     widest_format,
@@ -155,9 +154,9 @@ class Format(Constraint):
     def outside(self, pointer: str) -> list[Clause]:
         if part_of_format(self.name) is not None:
             return [(Refused(pointer, "a part of another language is negated"),)]
-        if is_one_sided(self.name):
+        if self.name in ONE_SIDED:
             return [(Refused(pointer, f"the format {self.name} is negated, and not all of its strings are known"),)]
-        most = format_most(self.name)
+        most = LONGEST.get(self.name)
         found: list[Clause] = [(Format(self.name, not self.is_one),)]
         return [*found, (Length(most + 1, None),)] if self.is_one and most is not None else found
 
@@ -165,7 +164,7 @@ class Format(Constraint):
         if part_of_format(self.name) is not None:
             raise SchemaError("a part of another language is combined with constants of strings: say one of the two")
         dfa = format_automaton(self.name) if self.is_one else widest_format(self.name)
-        is_short = not self.is_one or Length(0, format_most(self.name)).admits(value)
+        is_short = not self.is_one or Length(0, LONGEST.get(self.name)).admits(value)
         return dfa is None or (dfa.matches(_bytes(value)) == self.is_one and is_short)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
@@ -290,27 +291,33 @@ def decimal(value: Any) -> Decimal | None:
     return value if isinstance(value, Decimal) and value.is_finite() else None
 
 
-def value_normal(document: Document, value: Any, fail: Any) -> c.Normal:
-    """What `const: value` says.
+def values_normal(document: Document, values: list[Any], fail: Any) -> c.Normal:
+    """What `enum: values` says: scalars of one type are in one clause.
 
     fail : makes the error for what is not a JSON value.
     """
-    if value is None:
-        return {c.NULL: ((c.Among(frozenset({None}), True),),)}
-    if isinstance(value, bool):
-        return {c.BOOLEAN: ((c.Among(frozenset({value}), True),),)}
-    if isinstance(value, str):
-        return {c.STRING: ((c.Among(frozenset({value}), True),),)}
-    number = decimal(value)
-    if number is not None:
-        return {c.NUMBER: ((c.Among(frozenset({number}), True),),)}
-    if isinstance(value, (list, tuple)):
-        terms = tuple(2 * document.constant(item, canonical(item, fail)) for item in value)
-        return {c.ARRAY: ((c.Size(len(terms), len(terms)), c.Items(terms, c.FALSE)),)}
-    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
-        names = {name: 2 * document.constant(item, canonical(item, fail)) for name, item in value.items()}
-        return {c.OBJECT: ((*(c.Required(name) for name in names), c.Members(names, (), c.FALSE)),)}
-    raise fail(f"has {shown(value)}, which is not a JSON value")
+    among: dict[str, set[Any]] = {}
+    found: dict[str, list[c.Clause]] = {}
+
+    def terms(some: Iterable[Any]) -> list[int]:
+        return [2 * document.constant(one, canonical(one, fail)) for one in some]
+
+    for value in values:
+        if value is None or isinstance(value, (bool, str)):
+            kind = c.NULL if value is None else c.BOOLEAN if isinstance(value, bool) else c.STRING
+            among.setdefault(kind, set()).add(value)
+        elif (number := decimal(value)) is not None:
+            among.setdefault(c.NUMBER, set()).add(number)
+        elif isinstance(value, (list, tuple)):
+            n = len(value)
+            found.setdefault(c.ARRAY, []).append((c.Size(n, n), c.Items(tuple(terms(value)), c.FALSE)))
+        elif isinstance(value, dict) and all(isinstance(name, str) for name in value):
+            members = c.Members(dict(zip(value, terms(value.values()), strict=True)), (), c.FALSE)
+            found.setdefault(c.OBJECT, []).append((*map(c.Required, value), members))
+        else:
+            raise fail(f"has {shown(value)}, which is not a JSON value")
+    scalars: c.Normal = {kind: ((c.Among(frozenset(some), True),),) for kind, some in among.items()}
+    return scalars | {kind: tuple(clauses) for kind, clauses in found.items()}
 
 
 def canonical(value: Any, fail: Any) -> str:
@@ -325,19 +332,3 @@ def canonical(value: Any, fail: Any) -> str:
     if number is None:
         raise fail(f"has {shown(value)}, which is not a JSON value")
     return str(_EXACT.normalize(number) if number else 0)
-
-
-def values_normal(document: Document, values: list[Any], fail: Any) -> c.Normal:
-    """What `enum: values` says: scalars of one type are in one clause."""
-    among: dict[str, list[Any]] = {}
-    found: dict[str, list[c.Clause]] = {}
-    for value in values:
-        ((kind, clauses),) = value_normal(document, value, fail).items()
-        for clause in clauses:
-            if isinstance(clause[0], c.Among):
-                among.setdefault(kind, []).extend(clause[0].values)
-            else:
-                found.setdefault(kind, []).append(clause)
-    for kind, members in among.items():
-        found[kind] = [(c.Among(frozenset(members), True),)]
-    return {kind: tuple(clauses) for kind, clauses in found.items()}

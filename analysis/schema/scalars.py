@@ -17,6 +17,7 @@ from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.drafts import SCALARS
+from maskwright.analysis.schema.formats import LONGEST
 from maskwright.analysis.schema.known_keywords import OF_NUMBERS, OF_STRINGS, SAYING
 from maskwright.analysis.schema.lengths import length_table, lengths_exist
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
@@ -24,7 +25,6 @@ from maskwright.analysis.schema.strings import (
     both,
     either,
     format_automaton,
-    format_most,
     literals,
     pattern_automaton,
     pattern_parts,
@@ -92,7 +92,7 @@ def _string(clause: c.Clause) -> Shape | None:
                 dfa = without(dfa or valid_utf8(), other)
             case c.Format(name, True):
                 found = format_automaton(name)
-                most = _lower(most, format_most(name))
+                most = _lower(most, LONGEST.get(name))
             case c.Format(name, False):
                 widest = widest_format(name)
                 dfa = without(dfa or valid_utf8(), widest) if widest is not None else dfa

@@ -23,7 +23,7 @@ from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
 from maskwright.analysis.schema.endless import strings_left
-from maskwright.analysis.schema.formats import FORMATS, LATER, LONGEST, NOT_REGULAR, ONE_SIDED, WIDENED
+from maskwright.analysis.schema.formats import FORMATS, LATER, NOT_REGULAR, WIDENED
 from maskwright.analysis.schema.keys import accepted
 
 MOST_STATES = 20_000
@@ -116,7 +116,7 @@ def _all_over(ranges: tuple[tuple[int, int], ...]) -> Dfa:
 def format_automaton(name: str) -> Dfa | None:
     """The strings of a format; None for one that JSON Schema does not name, which asserts nothing.
 
-    A format may limit the length as well: `format_most`.
+    A format may limit the length as well (`LONGEST`): with a counter it would be many times larger.
 
     Raises: SchemaError for a format that no automaton decides.
     """
@@ -157,27 +157,8 @@ def widest_format(name: str) -> Dfa | None:
     return spell(ecma.parse(WIDENED[name])) if name in WIDENED else format_automaton(name)
 
 
-def format_most(name: str) -> int | None:
-    """The greatest number of characters of a format's strings, None for no limit.
-
-    Its automaton says nothing of it: with a counter it would be many times larger.
-    """
-    return LONGEST.get(name)
-
-
-def is_one_sided(name: str) -> bool:
-    """Whether nothing can be said of the strings that are not of a format."""
-    return name in ONE_SIDED
-
-
 def _shown(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-@Kept
-def negated(dfa: Dfa) -> Dfa:
-    """All strings that are not in the set. Raises: LimitError."""
-    return difference(valid_utf8(), dfa, max_states=MOST_STATES)
 
 
 @Kept
