@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.compose import Composition
-from maskwright.analysis.composition.structural_tags_graph import excluding
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
+from maskwright.analysis.composition.structural_tags_schemas import excluding
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError

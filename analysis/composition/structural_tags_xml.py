@@ -14,13 +14,15 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.structural_tags_graph import excluding, keys_of_class, rooted
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
-from maskwright.analysis.composition.structural_tags_lists import (
+from maskwright.analysis.composition.structural_tags_schemas import (
     array_list,
     ended_list_expression,
+    excluding,
+    keys_of_class,
     list_expression,
     object_list,
+    rooted,
     united,
 )
 from maskwright.analysis.errors import LimitError, NestingError, SchemaError

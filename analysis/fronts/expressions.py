@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
@@ -131,9 +131,15 @@ def sequence(parts: Iterable[Expr]) -> Expr:
     if len(kept) < 2:
         return kept[0] if kept else EMPTY
     pattern = "".join(_in_sequence(part) for part in kept) if all(part.is_regular for part in kept) else None
-    is_nullable = pattern is not None and all(part.is_nullable for part in kept)
-    size, depth = sum(part.size for part in kept), 1 + max(part.depth for part in kept)
-    return Expr("sequence", parts=kept, pattern=pattern, is_nullable=is_nullable, size=size, depth=depth)
+    return _made("sequence", kept, pattern, all(part.is_nullable for part in kept), sum(part.size for part in kept))
+
+
+def _made(kind: Kind, parts: tuple[Expr, ...], pattern: str | None, is_nullable: bool, size: int) -> Expr:
+    """An expression of parts. is_nullable : counts if it is regular, which its pattern says."""
+    depth = 1 + max(part.depth for part in parts)
+    return Expr(
+        kind, (), parts, pattern=pattern, is_nullable=pattern is not None and is_nullable, size=size, depth=depth
+    )
 
 
 def choice(options: Iterable[Expr]) -> Expr:
@@ -152,12 +158,10 @@ def choice(options: Iterable[Expr]) -> Expr:
     parts = tuple(kept.values())
     if len(parts) < 2:
         return parts[0] if parts else NEVER
-    pattern = None
-    if all(part.is_regular for part in parts):
-        pattern = "|".join(str(part.pattern) for part in parts)
-    is_nullable = pattern is not None and any(part.is_nullable for part in parts)
-    size, depth = 1 + sum(part.size for part in parts), 1 + max(part.depth for part in parts)
-    return Expr("choice", parts=parts, pattern=pattern, is_nullable=is_nullable, size=size, depth=depth)
+    pattern = "|".join(str(part.pattern) for part in parts) if all(part.is_regular for part in parts) else None
+    return _made(
+        "choice", parts, pattern, any(part.is_nullable for part in parts), 1 + sum(part.size for part in parts)
+    )
 
 
 def repetition(body: Expr, least: int, most: int | None) -> Expr:
@@ -174,18 +178,9 @@ def repetition(body: Expr, least: int, most: int | None) -> Expr:
         if count is None:
             count = f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
         pattern = _as_unit(body) + count
-    is_nullable = pattern is not None and (least == 0 or body.is_nullable)
     size = 1 + (body.size + 1) * max(least if most is None else most, 1)
-    return Expr(
-        "repeat",
-        parts=(body,),
-        least=least,
-        most=most,
-        pattern=pattern,
-        is_nullable=is_nullable,
-        size=size,
-        depth=1 + body.depth,
-    )
+    made = _made("repeat", (body,), pattern, least == 0 or body.is_nullable, size)
+    return replace(made, least=least, most=most)
 
 
 def non_empty(expr: Expr) -> Expr:

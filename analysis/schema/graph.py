@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
@@ -104,22 +104,7 @@ class _Finisher:
                 raise self.builder.document.error(where, "", "no value satisfies the schema", EmptySchemaError)
             if not self.builder.has_unique or not self._unique_arrays():
                 break
-        return SchemaGraph(self._as_they_are() or self._numbered(root), 0, tuple(self.left_out))
-
-    def _as_they_are(self) -> tuple[tuple[Shape, ...], ...] | None:
-        """The nodes by the builder's numbers, where all were reached and are final; else None.
-
-        PERF: most schemas are such. The builder's first node is the root.
-        """
-        if not len(self.alive) == len(self.drafts) == len(self.builder.terms):
-            return None
-        nodes: list[tuple[Shape, ...]] = []
-        for node in range(len(self.drafts)):
-            shapes = [draft for draft in self.drafts[node] if _is_final(draft)]
-            if len(shapes) < len(self.drafts[node]):
-                return None
-            nodes.append(merged(shapes))
-        return tuple(nodes)
+        return SchemaGraph(self._numbered(root), 0, tuple(self.left_out))
 
     def _numbered(self, root: int) -> tuple[tuple[Shape, ...], ...]:
         """The nodes that are reached from the root, which comes first."""
@@ -173,26 +158,24 @@ class _Finisher:
                     )
                 self.left_out[pointer, reason] = None
             draft = draft.shape
-        if isinstance(draft, Patterned):
-            yield self._patterned(draft, number)
-        elif isinstance(draft, Objects):
-            others = tuple([number(node) for node in draft.others if node in self.alive])
-            yield self._object(draft, number, others)
+        if isinstance(draft, (Objects, Patterned)):
+            yield self._object(draft, number)
         elif isinstance(draft, Arrays):
             yield self._array(draft, number)
         else:
             yield draft
 
-    @staticmethod
-    def _object(draft: Objects, number: Callable[[int], int], others: tuple[int, ...]) -> Objects:
-        values = tuple(map(number, draft.values))
-        return Objects(draft.keys, values, draft.required, others, None, draft.least, draft.most, draft.ranks)
-
-    def _patterned(self, draft: Patterned, number: Callable[[int], int]) -> Objects:
-        """The shape with an automaton of its other keys; few keys become named ones."""
-        objects = self._object(draft.objects, number, draft.objects.others)
+    def _object(self, draft: Objects | Patterned, number: Callable[[int], int]) -> Objects:
+        """The shape of objects, with an automaton of other keys; few keys become named ones."""
+        objects = draft.objects if isinstance(draft, Patterned) else draft
+        others = tuple([number(node) for node in objects.others if node in self.alive])
+        values = tuple(map(number, objects.values))
+        least, most = objects.least, objects.most
+        found = Objects(objects.keys, values, objects.required, others, None, least, most, objects.ranks)
+        if isinstance(draft, Objects):
+            return found
         nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
-        return with_classes(objects, draft.automata, nodes)
+        return with_classes(found, draft.automata, nodes)
 
     def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
         if draft.states:
@@ -349,16 +332,6 @@ class _Finisher:
         if is_infinite:
             return None
         return sum(len(one.texts) for one in merged(found) if isinstance(one, (Spellings, StringLiterals)))
-
-
-def _is_final(draft: Draft) -> TypeGuard[Shape]:
-    """Whether a draft is a shape with values, if all nodes have some: limits need a closer look."""
-    if isinstance(draft, Objects):
-        return not draft.least and draft.most is None
-    if isinstance(draft, Arrays):
-        is_plain = not draft.prefix and draft.contained is None and not draft.states
-        return is_plain and draft.items != NO_NODE and (draft.most is None or (not draft.least and draft.most > 0))
-    return isinstance(draft, SCALARS)
 
 
 def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:
