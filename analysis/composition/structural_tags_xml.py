@@ -206,9 +206,7 @@ class _Arguments:
         rest = self._after_name(objects.values[k], style.end.format(key))
         if rest is None:
             return None
-        for character, written in style.escapes:
-            key = key.replace(character, written)
-        return characters(style.begin + key) + rest
+        return characters(style.begin + self._escaped(key)) + rest
 
     def _other(self, objects: Objects, of: int) -> Body | None:
         """Arguments with names of a class; None where the closing tag would repeat the name."""
@@ -218,7 +216,7 @@ class _Arguments:
         if objects.key_automaton is not None:
             names = intersect(names, regex_automaton(_PLAIN_NAME))
         elif self._name == "cohere_xml":
-            written = [self._escaped(key) for key in objects.keys]
+            written = [self._escaped(key.decode()).encode() for key in objects.keys]
             plain = regex_automaton(r'(?:[^\x00"&<>]|&amp;|&lt;|&gt;|&quot;)+')
             names = difference(plain, literals(written)) if written else plain
         else:
@@ -230,11 +228,10 @@ class _Arguments:
             return None
         return characters(self._style.begin) + self._rules.part("name", Regex("a name", names)) + rest
 
-    def _escaped(self, key: bytes) -> bytes:
-        text = key.decode()
+    def _escaped(self, key: str) -> str:
         for character, written in self._style.escapes:
-            text = text.replace(character, written)
-        return text.encode()
+            key = key.replace(character, written)
+        return key
 
     def _item(self, node: int) -> Body | None:
         style = self._style

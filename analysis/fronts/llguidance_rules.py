@@ -36,7 +36,7 @@ from maskwright.analysis.fronts.expressions import (
 )
 from maskwright.analysis.fronts.llguidance_syntax import Alternatives, Atom, Attributes, Definition, Document, Element
 from maskwright.analysis.fronts.reading import Reader
-from maskwright.analysis.fronts.rust_regex import check_flags, perl_class, read_rust_regex, without_case
+from maskwright.analysis.fronts.rust_regex import perl_class, read_rust_regex, without_case
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
@@ -157,8 +157,6 @@ class Terminals:
         match atom.kind:
             case "group":
                 return self.alternatives(atom.inner)
-            case "maybe":
-                return repetition(self.alternatives(atom.inner), 0, 1)
             case "name":
                 return self.named(atom.text, atom.at)
             case "string":
@@ -166,7 +164,6 @@ class Terminals:
             case "range":
                 return characters(((ord(atom.text), ord(atom.last)),))
             case "regex":
-                check_flags(self.reader, atom.text, atom.at)
                 return read_rust_regex(self.reader, *atom.span, atom.text)
             case "substring" | "words":
                 return self.substring(atom)
@@ -313,8 +310,6 @@ class Rules:
         """The expression of an atom; whatever is no group, no rule and no part is a terminal."""
         if atom.kind == "group":
             return self.alternatives(atom.inner)
-        if atom.kind == "maybe":
-            return repetition(self.alternatives(atom.inner), 0, 1)
         if atom.kind == "part":
             return self.part(atom)
         if atom.kind == "name" and atom.text in self.document.rules:

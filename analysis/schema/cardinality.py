@@ -123,7 +123,11 @@ def listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
         dfa = counted if dfa is None else both(dfa, counted)
     elif least and dfa is not None and most is None:
         dfa = both(dfa, pattern_automaton(f"^[^]{{{least},}}$")) if least <= MOST_COUNTED else dfa
-    return None if dfa is None else finite_language(dfa, MOST_LISTED)
+    texts = None if dfa is None else finite_language(dfa, MOST_LISTED)
+    if texts is None or dfa is not shape.automaton:
+        return texts
+    lengths = [len(text.decode()) for text in texts]
+    return tuple([text for text, n in zip(texts, lengths, strict=True) if least <= n and (most is None or n <= most)])
 
 
 def _counted(shape: Shape, n: int) -> int:
