@@ -201,7 +201,7 @@ class _Lowering:
         return found
 
 
-# -- rules over leaves
+# -- the grammar of lowered rules
 
 MAX_VARIANTS = 3
 """Optional symbols of a body up to which it is written out with and without each."""
