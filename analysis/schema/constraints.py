@@ -140,8 +140,8 @@ class Pattern(Constraint):
         return [(Pattern(self.text, False, False),), *Length(*repeated[1:]).outside(pointer)]
 
     def admits(self, value: Any) -> bool:
-        letters, *limits = pattern_parts(self.text, self.is_counted)
-        return (Length(*limits).admits(value) and letters.matches(_bytes(value))) == self.is_found
+        letters, least, most = pattern_parts(self.text, self.is_counted)
+        return (Length(least, most).admits(value) and letters.matches(_bytes(value))) == self.is_found
 
 
 @dataclass(unsafe_hash=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import marshal
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -105,7 +105,7 @@ def has_names(schema: Any) -> bool:
     todo: list[tuple[Any, bool]] = [(schema, False)]  # with whether the keys are names
     while todo:
         value, is_by_name = todo.pop()
-        inside = value.items() if isinstance(value, dict) else enumerate(value)
+        inside: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
         if isinstance(value, dict) and not is_by_name:
             for key in _NAMES.intersection(value):
                 if isinstance(value[key], (str, bool)) and not (value is schema and key in {"$id", "id"}):
