@@ -184,13 +184,8 @@ def without(excluded: tuple[str, ...]) -> Dfa:
     everything = regex_automaton(r"[\s\S]*")
     if not excluded:
         return everything
-    holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(quoted, excluded))})[\\s\\S]*")
+    holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(re.escape, excluded))})[\\s\\S]*")
     return difference(everything, holding)
-
-
-def quoted(text: str) -> str:
-    """A pattern of exactly a text."""
-    return "".join(f"\\U{ord(character):08x}" for character in text)
 
 
 def characters(text: str) -> Body:

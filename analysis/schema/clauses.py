@@ -227,9 +227,10 @@ def listed(normal: c.Normal) -> Values | None:
     return frozenset(found)
 
 
-class _Lists(NamedTuple):
-    """What constraints say of members by names and by lists of scalars.
+class Case(NamedTuple):
+    """What a clause of objects says by names and by lists of scalars.
 
+    required : the names of members that are there.
     names : those of the members that may be there; None if endlessly many may.
     among : name -> the values of which the member is one, if it is there; none for one that may not
         be there.
@@ -237,17 +238,11 @@ class _Lists(NamedTuple):
     rest : the constraints of which these tell only a part, or nothing; compared as they stand.
     """
 
+    required: frozenset[str]
     names: frozenset[str] | None
     among: dict[str, Values]
     none_of: dict[str, Values]
     rest: frozenset[c.Constraint]
-
-
-class Case(NamedTuple):
-    """What a clause says by names and lists. required : the names of members that are there."""
-
-    required: frozenset[str]
-    lists: _Lists
 
 
 class Cases:
@@ -258,7 +253,7 @@ class Cases:
 
     def __init__(self, listed: Callable[[int], Values | None]) -> None:
         self._listed = listed
-        self._members: dict[c.Members, _Lists] = {}
+        self._members: dict[c.Members, Case] = {}
         self._cases: dict[int, tuple[c.Clause, Case]] = {}  # by identity, which the clause keeps
 
     def of(self, clause: c.Clause) -> Case:
@@ -277,11 +272,11 @@ class Cases:
         for clause in clauses:
             look()
             case = self.of(clause)
-            required, rest = case.required, case.lists.rest
-            if not any([x.required <= required and x.lists.rest <= rest and implies(case, x) for x, _ in kept]):
+            required, rest = case.required, case.rest
+            if not any([x.required <= required and x.rest <= rest and implies(case, x) for x, _ in kept]):
                 kept = [
                     (x, other) for x, other in kept
-                    if not (required <= x.required and rest <= x.lists.rest and implies(x, case))
+                    if not (required <= x.required and rest <= x.rest and implies(x, case))
                 ]  # fmt: skip
                 kept.append((case, clause))
         return tuple([clause for _, clause in kept])
@@ -296,19 +291,19 @@ class Cases:
             if one.__class__ is c.Required:
                 required.append(one.name)
             elif one.__class__ is c.Members:
-                lists = self._members.get(one) or self._of_members(one)
-                for name, some in lists.among.items():
+                its = self._members.get(one) or self._of_members(one)
+                for name, some in its.among.items():
                     among[name] = among[name] & some if name in among else some
-                for name, some in lists.none_of.items():
+                for name, some in its.none_of.items():
                     none_of[name] = none_of[name] | some if name in none_of else some
-                rest += lists.rest
-                if lists.names is not None:
-                    names = lists.names if names is None else names & lists.names
+                rest += its.rest
+                if its.names is not None:
+                    names = its.names if names is None else names & its.names
             else:
                 rest.append(one)
-        return Case(frozenset(required), _Lists(names, among, none_of, frozenset(rest)))
+        return Case(frozenset(required), names, among, none_of, frozenset(rest))
 
-    def _of_members(self, members: c.Members) -> _Lists:
+    def _of_members(self, members: c.Members) -> Case:
         among: dict[str, Values] = {}
         none_of: dict[str, Values] = {}
         is_all = members.others == c.TRUE and not members.patterns  # a pattern may say more of a name
@@ -323,22 +318,22 @@ class Cases:
         is_closed = members.others == c.FALSE and not members.patterns
         names = frozenset(members.names) - members.forbidden if is_closed else None
         rest = frozenset() if is_all else frozenset((members,))
-        made = self._members[members] = _Lists(names, among, none_of, rest)
+        made = self._members[members] = Case(frozenset(), names, among, none_of, rest)
         return made
 
 
 def exclude(one: Case, other: Case) -> bool:
     """Whether no object meets both clauses, as far as names and lists tell."""
-    if (names := other.lists.names) is not None and not one.required <= names:
+    if (names := other.names) is not None and not one.required <= names:
         return True
-    if (names := one.lists.names) is not None and not other.required <= names:
+    if (names := one.names) is not None and not other.required <= names:
         return True
     return _excludes(one, other) or _is_left_nothing(one, other) or _is_left_nothing(other, one)
 
 
 def _excludes(one: Case, other: Case) -> bool:
-    theirs = other.lists.among
-    for name, values in one.lists.among.items():
+    theirs = other.among
+    for name, values in one.among.items():
         more = theirs.get(name)
         if more is not None and (name in one.required or name in other.required) and values.isdisjoint(more):
             return True
@@ -347,8 +342,8 @@ def _excludes(one: Case, other: Case) -> bool:
 
 def _is_left_nothing(one: Case, other: Case) -> bool:
     """Whether a list of the one has only values that the other excludes."""
-    ours = one.lists.among
-    for name, values in other.lists.none_of.items():
+    ours = one.among
+    for name, values in other.none_of.items():
         mine = ours.get(name)
         if mine is not None and (name in one.required or name in other.required) and mine <= values:
             return True
@@ -357,14 +352,14 @@ def _is_left_nothing(one: Case, other: Case) -> bool:
 
 def implies(one: Case, other: Case) -> bool:
     """Whether every object of the one clause meets the other, as far as lists tell."""
-    if not other.required <= one.required or not other.lists.rest <= one.lists.rest:
+    if not other.required <= one.required or not other.rest <= one.rest:
         return False
-    ours, without = one.lists.among, one.lists.none_of
-    for name, values in other.lists.among.items():
+    ours, without = one.among, one.none_of
+    for name, values in other.among.items():
         mine = ours.get(name)
         if mine is not values and (mine is None or not mine <= values):  # PERF: most are the same list
             return False
-    for name, values in other.lists.none_of.items():
+    for name, values in other.none_of.items():
         excluded = without.get(name)
         if excluded is not values and (excluded is None or not values <= excluded):
             mine = ours.get(name)
