@@ -35,11 +35,11 @@ def item_terms(clause: c.Clause, offset: int) -> list[int]:
 def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
     refused: list[tuple[str, str]] = []
-    least, most, n = 0, None, 0
+    size, n = c.Size(0, None), 0
     unique: c.Unique | None = None
     for one in clause:
         if isinstance(one, c.Size):
-            least, most = one.least, one.most
+            size = one
         elif isinstance(one, c.Items):
             n = max(n, len(one.first))
         elif isinstance(one, c.Contains):
@@ -50,18 +50,18 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
             refused.append((one.pointer, "arrays with equal items are asked for"))
         elif isinstance(one, c.Refused):
             refused.append((one.pointer, one.reason))
-    if most is not None:
-        n = min(n, most)
+    if size.most is not None:
+        n = min(n, size.most)
     counted: list[c.Contains] = []
     for one in _merged(clause):
-        fits, low, high = _simple(clause, one, n, nodes)
-        if fits:
-            least = max(least, low)
-            most = high if most is None else most if high is None else min(most, high)
-        else:
+        of_all = _as_size(clause, one, n, nodes)
+        if of_all is None:
             counted.append(one)
-    if most is not None and most < least:
+        else:
+            size = size.met(of_all.least, of_all.most)
+    if size.is_empty:
         return []
+    least, most = size.least, size.most
     if most is not None and most < 2:
         unique = None
     prefix = [item_terms(clause, i) for i in range(n)]
@@ -102,24 +102,23 @@ def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
 
 def _merged(clause: c.Clause) -> list[c.Contains]:
     """What items are to be counted, with one range for each set."""
-    found: dict[tuple[int, int], tuple[int, int | None]] = {}
+    found: dict[tuple[int, int], c.Size] = {}
     for one in clause:
         if isinstance(one, c.Contains):
-            low, high = found.get((one.start, one.term), (0, None))
-            high = one.most if high is None else high if one.most is None else min(high, one.most)
-            found[one.start, one.term] = max(low, one.least), high
-    return [c.Contains(*key, *limits) for key, limits in found.items() if limits != (0, None)]
+            size = found.get((one.start, one.term), c.Size(0, None))
+            found[one.start, one.term] = size.met(one.least, one.most)
+    return [c.Contains(*key, one.least, one.most) for key, one in found.items() if one != c.Size(0, None)]
 
 
-def _simple(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> tuple[bool, int, int | None]:
-    """Whether a range of items of a set is a range of all items, and which one."""
+def _as_size(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> c.Size | None:
+    """The range of all items that a range of the items of a set is; None if it is none."""
     places = [*range(one.start, n), -1]
     terms = [item_terms(clause, i) for i in places]
     if all(nodes.is_surely_empty([*each, one.term ^ 1]) for each in terms):
-        return True, one.least + one.start if one.least else 0, None if one.most is None else one.most + one.start
+        return c.Size(one.least + one.start if one.least else 0, None if one.most is None else one.most + one.start)
     if all(nodes.is_surely_empty([*each, one.term]) for each in terms):
-        return True, 0 if not one.least else 1, None if not one.least else 0
-    return False, 0, None
+        return c.Size(1, 0) if one.least else c.Size(0, None)
+    return None
 
 
 class _Counted(NamedTuple):

@@ -9,6 +9,7 @@ decide it. PERF: a schema of n such cases meets each with each, and each with "n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any, NamedTuple
 
 from maskwright.analysis.deadline import look
@@ -58,15 +59,10 @@ def _ranged(clause: c.Clause, kind: type[c.Length] | type[c.Size]) -> c.Clause |
     ranges = [one for one in clause if isinstance(one, kind)]
     if not ranges:
         return clause
-    least = max(one.least for one in ranges)
-    limits = [one.most for one in ranges if one.most is not None]
-    most = min(limits, default=None)
-    if most is not None and most < least:
+    met = reduce(lambda one, other: one.met(other.least, other.most), ranges)
+    if met.is_empty:
         return None
-    if len(ranges) == 1:
-        return clause
-    rest = tuple(one for one in clause if not isinstance(one, kind))
-    return (*rest, kind(least, most))
+    return clause if len(ranges) == 1 else (*(one for one in clause if not isinstance(one, kind)), met)
 
 
 def _bounded(clause: c.Clause) -> c.Clause | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.kept import size
@@ -94,6 +94,16 @@ class Range(Constraint):
 
     least: int
     most: int | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no such number."""
+        return self.most is not None and self.most < self.least
+
+    def met(self, least: int, most: int | None) -> Self:
+        """As many as this and another range allow."""
+        limits = [one for one in (self.most, most) if one is not None]
+        return type(self)(max(self.least, least), min(limits, default=None))
 
     def outside(self, pointer: str) -> list[Clause]:
         found: list[Clause] = [(type(self)(0, self.least - 1),)] if self.least > 0 else []

@@ -72,7 +72,7 @@ def _string(clause: c.Clause) -> Shape | None:
             )
         return Spellings((mark(parts[0]),))
     dfa: Dfa | None = None
-    least, most = 0, None
+    size = c.Length(0, None)
     for one in clause:
         found: Dfa | None = None
         match one:
@@ -83,16 +83,16 @@ def _string(clause: c.Clause) -> Shape | None:
                 texts = utf8(values)
                 dfa = without(dfa or valid_utf8(), literals(texts)) if texts else dfa
             case c.Length(low, high):
-                least, most = max(least, low), _lower(most, high)
+                size = size.met(low, high)
             case c.Pattern(text, True, is_counted):
                 found, low, high = pattern_parts(text, is_counted)
-                least, most = max(least, low), _lower(most, high)
+                size = size.met(low, high)
             case c.Pattern(text, False, is_counted):
                 other = pattern_automaton(text) if is_counted else pattern_parts(text, False)[0]
                 dfa = without(dfa or valid_utf8(), other)
             case c.Format(name, True):
                 found = format_automaton(name)
-                most = _lower(most, LONGEST.get(name))
+                size = size.met(0, LONGEST.get(name))
             case c.Format(name, False):
                 widest = widest_format(name)
                 dfa = without(dfa or valid_utf8(), widest) if widest is not None else dfa
@@ -100,8 +100,9 @@ def _string(clause: c.Clause) -> Shape | None:
             dfa = found if dfa is None else both(dfa, found)
     if dfa is not None and dfa == valid_utf8():
         dfa = None
-    if most is not None and most < least:
+    if size.is_empty:
         return None
+    least, most = size.least, size.most
     if dfa is not None:
         if dfa.is_empty or not lengths_exist(dfa, least, most):
             return None
@@ -124,12 +125,6 @@ def _with_least(dfa: Dfa, least: int) -> tuple[Dfa, int]:
     if dfa.n_states * least > MOST_FOLDED:
         return dfa, least
     return both(dfa, pattern_automaton(f"^[^]{{{least},}}$")), 0
-
-
-def _lower(left: int | None, right: int | None) -> int | None:
-    if left is None or right is None:
-        return right if left is None else left
-    return min(left, right)
 
 
 def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
