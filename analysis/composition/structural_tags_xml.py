@@ -41,7 +41,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
 )
 from maskwright.analysis.schema.spacing import NOTHING
-from maskwright.analysis.schema.strings import literals
+from maskwright.analysis.schema.strings import counted, literals
 from maskwright.analysis.schema.text_patterns import Regex
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "null", "object", "array"]
@@ -375,7 +375,4 @@ def _automaton(shape: Shape) -> Dfa:
             f"a string of {max(shape.least, most or 0):,} characters is too long to be counted; an argument may have minLength and "
             f"maxLength up to {MOST_CHARACTERS:,}"
         )
-    dfa = regex_automaton(r"[\s\S]*") if shape.automaton is None else shape.automaton
-    if (shape.least, most) == (0, None):
-        return dfa
-    return intersect(dfa, regex_automaton(f"[\\s\\S]{{{shape.least},{'' if most is None else most}}}"))
+    return counted(shape.automaton, shape.least, most)

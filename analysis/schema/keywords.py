@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
@@ -72,7 +73,7 @@ class Keywords:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.error(keyword, f"is {shown(value)}; expected an integer that is no less than 0")
+            raise self.error(keyword, f"is {clip(value)}; expected an integer that is no less than 0")
         return value
 
     def number(self, keyword: str) -> Decimal | None:
@@ -82,7 +83,7 @@ class Keywords:
         value = self.schema[keyword]
         found = decimal(value)
         if found is None:
-            raise self.error(keyword, f"is {shown(value)}; expected a number")
+            raise self.error(keyword, f"is {clip(value)}; expected a number")
         return found
 
     def mapping(self, keyword: str) -> dict[str, Any]:
@@ -92,7 +93,7 @@ class Keywords:
             return {}
         # PERF: the types of the keys are a set of one
         if not isinstance(value, dict) or not all([issubclass(kind, str) for kind in {*map(type, value)}]):
-            raise self.error(keyword, f"is {shown(value)}; expected an object")
+            raise self.error(keyword, f"is {clip(value)}; expected an object")
         found: dict[str, Any] = value
         return found
 
@@ -100,13 +101,13 @@ class Keywords:
         """A keyword's array, which is there."""
         value = self.schema[keyword]
         if not isinstance(value, (list, tuple)):
-            raise self.error(keyword, f"is {shown(value)}; expected an array")
+            raise self.error(keyword, f"is {clip(value)}; expected an array")
         return list(value)
 
     def names(self, keyword: str, value: Any) -> list[str]:
         """An array of strings."""
         if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-            raise self.error(keyword, f"is {shown(value)}; expected an array of strings")
+            raise self.error(keyword, f"is {clip(value)}; expected an array of strings")
         return list(value)
 
     def types(self) -> frozenset[str]:
@@ -119,7 +120,7 @@ class Keywords:
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) and name in TYPE_NAMES for name in names):
             raise self.error(
-                "type", f"is {shown(value)}; expected one of {', '.join(sorted(TYPE_NAMES))}, or an array of them"
+                "type", f"is {clip(value)}; expected one of {', '.join(sorted(TYPE_NAMES))}, or an array of them"
             )
         return frozenset(names)
 
@@ -149,7 +150,7 @@ class Keywords:
             if self.draft == 4:
                 is_exclusive = self.schema.get(exclusive, False)
                 if not isinstance(is_exclusive, bool):
-                    raise self.error(exclusive, f"is {shown(is_exclusive)}; expected a boolean in draft 4")
+                    raise self.error(exclusive, f"is {clip(is_exclusive)}; expected a boolean in draft 4")
                 if value is not None:
                     found.append(c.Bound(value, is_lower, is_exclusive))
                 continue
@@ -176,7 +177,7 @@ class Keywords:
         name = self.schema.get("format")
         if name is not None:
             if not isinstance(name, str):
-                raise self.error("format", f"is {shown(name)}; expected a string")
+                raise self.error("format", f"is {clip(name)}; expected a string")
             try:
                 if part_of_format(name) is not None:
                     found.append(c.Format(name, True))
@@ -189,7 +190,7 @@ class Keywords:
     def pattern(self, text: Any, keyword: str) -> c.Pattern | c.Refused:
         """The constraint that a pattern is found, or that it cannot be looked for."""
         if not isinstance(text, str):
-            raise self.error(keyword, f"is {shown(text)}; expected a string")
+            raise self.error(keyword, f"is {clip(text)}; expected a string")
         if keyword != "pattern" or repeated_class(text) is None:
             try:
                 pattern_automaton(text)
@@ -201,7 +202,7 @@ class Keywords:
         found = self._range(c.Size, "minItems", "maxItems")
         unique = self.schema.get("uniqueItems", False)
         if not isinstance(unique, bool):
-            raise self.error("uniqueItems", f"is {shown(unique)}; expected a boolean")
+            raise self.error("uniqueItems", f"is {clip(unique)}; expected a boolean")
         if unique:
             found.append(c.Unique(self.pointer("uniqueItems")))
         found.extend(self._items())
@@ -271,12 +272,6 @@ class Keywords:
         return found
 
 
-def shown(value: Any) -> str:
-    """A value for a message, shortened."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def decimal(value: Any) -> Decimal | None:
     """The exact number that a JSON number says; None for what is none.
 
@@ -315,7 +310,7 @@ def values_normal(document: Document, values: list[Any], fail: Any) -> c.Normal:
             members = c.Members(dict(zip(value, terms(value.values()), strict=True)), (), c.FALSE)
             found.setdefault(c.OBJECT, []).append((*map(c.Required, value), members))
         else:
-            raise fail(f"has {shown(value)}, which is not a JSON value")
+            raise fail(f"has {clip(value)}, which is not a JSON value")
     scalars: c.Normal = {kind: ((c.Among(frozenset(some), True),),) for kind, some in among.items()}
     return scalars | {kind: tuple(clauses) for kind, clauses in found.items()}
 
@@ -330,5 +325,5 @@ def canonical(value: Any, fail: Any) -> str:
         return json.dumps(value)
     number = decimal(value)
     if number is None:
-        raise fail(f"has {shown(value)}, which is not a JSON value")
+        raise fail(f"has {clip(value)}, which is not a JSON value")
     return str(_EXACT.normalize(number) if number else 0)

@@ -23,6 +23,7 @@ from maskwright.analysis.schema.lengths import length_table, lengths_exist
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import (
     both,
+    counted,
     either,
     format_automaton,
     literals,
@@ -124,7 +125,7 @@ def _with_least(dfa: Dfa, least: int) -> tuple[Dfa, int]:
         return dfa, 0
     if dfa.n_states * least > MOST_FOLDED:
         return dfa, least
-    return both(dfa, pattern_automaton(f"^[^]{{{least},}}$")), 0
+    return counted(dfa, least, None), 0
 
 
 def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.marks import part_of_format
@@ -45,7 +46,7 @@ def pattern_automaton(text: str) -> Dfa:
     """
     found = _searched(text)
     if isinstance(found, str):
-        raise SchemaError(f"the pattern {_shown(text)} cannot be used: {found}")
+        raise SchemaError(f"the pattern {clip(text)} cannot be used: {found}")
     return found
 
 
@@ -157,10 +158,6 @@ def widest_format(name: str) -> Dfa | None:
     return spell(ecma.parse(WIDENED[name])) if name in WIDENED else format_automaton(name)
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
 @Kept
 def both(a: Dfa, b: Dfa) -> Dfa:
     """The strings of both sets. Raises: LimitError if there are more than `MOST_STATES` states."""
@@ -177,6 +174,12 @@ def either(a: Dfa, b: Dfa) -> Dfa:
 def without(a: Dfa, b: Dfa) -> Dfa:
     """The strings of `a` that are not in `b`. Raises: LimitError as `both`."""
     return difference(a, b, max_states=MOST_STATES)
+
+
+def counted(dfa: Dfa | None, least: int, most: int | None) -> Dfa:
+    """The strings of a set, None for all, with `least` to `most` characters. Raises: as `both`."""
+    lengths = pattern_automaton(f"^[^]{{{least},{'' if most is None else most}}}$")
+    return lengths if dfa is None else both(dfa, lengths)
 
 
 def utf8(texts: Iterable[str]) -> tuple[bytes, ...]:
