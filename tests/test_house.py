@@ -22,9 +22,9 @@ MOST_PARAMETERS = 10
 
 CEILINGS = {
     "analysis": 2_000,
-    "analysis/composition": 2_600,
+    "analysis/composition": 2_500,
     "analysis/dialects": 300,
-    "analysis/fronts": 4_050,
+    "analysis/fronts": 3_950,
     "analysis/grammar": 1_800,
     "analysis/legality": 4_300,
     "analysis/lexing": 2_000,
@@ -32,7 +32,7 @@ CEILINGS = {
     "analysis/lr": 3_500,
     "analysis/regex": 3_400,
     "analysis/restrict": 1_050,
-    "analysis/schema": 7_500,
+    "analysis/schema": 7_100,
     "decoding": 1_200,
     "decoding/adapters": 1_050,
     "decoding/composition": 1_950,

@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.compose import Composition
-from maskwright.analysis.composition.structural_tags_graph import excluding
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
+from maskwright.analysis.composition.structural_tags_schemas import excluding
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.fronts.gbnf import parse_ebnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
-from maskwright.analysis.fronts.lowering import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.additional_properties import closed_objects
+from maskwright.analysis.schema.documents import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import Style, StyleName, read_style

@@ -16,9 +16,8 @@ from lark.utils import small_factors
 from maskwright.analysis.composition.compose import Composition, Part, as_part
 from maskwright.analysis.composition.token_parts import AtMostTokens, TokenSet, token_set
 from maskwright.analysis.errors import EmptyLanguageError
-from maskwright.analysis.fronts.assembly import assemble, part_terminal, without_unused
+from maskwright.analysis.fronts.assembly import TERMINAL, Body, Item, Lowered, assemble, part_terminal, without_unused
 from maskwright.analysis.fronts.expressions import reference
-from maskwright.analysis.fronts.lowering import TERMINAL, Body, Item, Lowered
 from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.kept import Kept
@@ -185,13 +184,8 @@ def without(excluded: tuple[str, ...]) -> Dfa:
     everything = regex_automaton(r"[\s\S]*")
     if not excluded:
         return everything
-    holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(quoted, excluded))})[\\s\\S]*")
+    holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(re.escape, excluded))})[\\s\\S]*")
     return difference(everything, holding)
-
-
-def quoted(text: str) -> str:
-    """A pattern of exactly a text."""
-    return "".join(f"\\U{ord(character):08x}" for character in text)
 
 
 def characters(text: str) -> Body:

@@ -14,17 +14,19 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.structural_tags_graph import excluding, keys_of_class, rooted
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
-from maskwright.analysis.composition.structural_tags_lists import (
+from maskwright.analysis.composition.structural_tags_schemas import (
     array_list,
     ended_list_expression,
+    excluding,
+    keys_of_class,
     list_expression,
     object_list,
+    rooted,
     united,
 )
 from maskwright.analysis.errors import LimitError, NestingError, SchemaError
-from maskwright.analysis.fronts.lowering import Body
+from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex.dfa import Dfa, concatenate, difference, intersect, union
 from maskwright.analysis.regex.whole import regex_automaton
@@ -39,7 +41,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
 )
 from maskwright.analysis.schema.spacing import NOTHING
-from maskwright.analysis.schema.strings import literals
+from maskwright.analysis.schema.strings import counted, literals
 from maskwright.analysis.schema.text_patterns import Regex
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "null", "object", "array"]
@@ -204,9 +206,7 @@ class _Arguments:
         rest = self._after_name(objects.values[k], style.end.format(key))
         if rest is None:
             return None
-        for character, written in style.escapes:
-            key = key.replace(character, written)
-        return characters(style.begin + key) + rest
+        return characters(style.begin + self._escaped(key)) + rest
 
     def _other(self, objects: Objects, of: int) -> Body | None:
         """Arguments with names of a class; None where the closing tag would repeat the name."""
@@ -216,7 +216,7 @@ class _Arguments:
         if objects.key_automaton is not None:
             names = intersect(names, regex_automaton(_PLAIN_NAME))
         elif self._name == "cohere_xml":
-            written = [self._escaped(key) for key in objects.keys]
+            written = [self._escaped(key.decode()).encode() for key in objects.keys]
             plain = regex_automaton(r'(?:[^\x00"&<>]|&amp;|&lt;|&gt;|&quot;)+')
             names = difference(plain, literals(written)) if written else plain
         else:
@@ -228,11 +228,10 @@ class _Arguments:
             return None
         return characters(self._style.begin) + self._rules.part("name", Regex("a name", names)) + rest
 
-    def _escaped(self, key: bytes) -> bytes:
-        text = key.decode()
+    def _escaped(self, key: str) -> str:
         for character, written in self._style.escapes:
-            text = text.replace(character, written)
-        return text.encode()
+            key = key.replace(character, written)
+        return key
 
     def _item(self, node: int) -> Body | None:
         style = self._style
@@ -376,7 +375,4 @@ def _automaton(shape: Shape) -> Dfa:
             f"a string of {max(shape.least, most or 0):,} characters is too long to be counted; an argument may have minLength and "
             f"maxLength up to {MOST_CHARACTERS:,}"
         )
-    dfa = regex_automaton(r"[\s\S]*") if shape.automaton is None else shape.automaton
-    if (shape.least, most) == (0, None):
-        return dfa
-    return intersect(dfa, regex_automaton(f"[\\s\\S]{{{shape.least},{'' if most is None else most}}}"))
+    return counted(shape.automaton, shape.least, most)

@@ -9,21 +9,28 @@ Source: OpenAI's API reference, the `tools` and `tool_choice` of chat completion
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.compose import Composition
+from maskwright.analysis.arguments import a_type, clip, need_type
+from maskwright.analysis.composition.compose import Composition, compose, in_json_string
 from maskwright.analysis.composition.structural_tags import FormatReader
-from maskwright.analysis.composition.structural_tags_host import HostRules
-from maskwright.analysis.composition.tools_reading import Tool, kind_and_fields, read_tool, unicode_text
-from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
+from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError, UnknownNameError
+from maskwright.analysis.fronts import parse_llguidance
+from maskwright.analysis.fronts.assembly import Body
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
+from maskwright.analysis.regex.dfa import intersect
+from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
+from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
 Family = Literal["hermes", "qwen", "llama", "llama-tag"]
 
@@ -36,6 +43,21 @@ _FAMILIES: dict[str, tuple[str, str]] = {
 }
 """What stands before and behind a call's arguments, as the families' chat templates write it."""
 _FREE = {"type": "any_text"}
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_KNOWN = {
+    "function": ("name", "description", "parameters", "strict"),
+    "custom": ("name", "description", "format"),
+}
+_SCHEMAS = ("parameters", "input_schema", "inputSchema")
+"""What a tool calls the schema of its arguments: in OpenAI's APIs, in Anthropic's, and in MCP."""
+_FORMS = (
+    'an object of the type "function" or "custom", as OpenAI\'s APIs have them, {"name": ..., "input_schema": ...} '
+    'as Anthropic\'s has, or {"name": ..., "inputSchema": ...} as MCP has'
+)
+_ANY_TEXT = r"[\s\S]*"
+_OPTIONS = re.compile(r"^[ \t]*//[ \t]*maskwright:", re.MULTILINE)
+Language: TypeAlias = Grammar | JsonSchema | Composition | Regex
+Read = TypeVar("Read")
 _TEMPLATE = "a str, in which {name} is the tool's name"
 
 
@@ -101,20 +123,20 @@ def read_tools(
     """
     begin, end = _template(family, begin, end)
     templates = {
-        "function": (unicode_text("begin", begin, _TEMPLATE), unicode_text("end", end, _TEMPLATE)),
+        "function": (_unicode_text("begin", begin, _TEMPLATE), _unicode_text("end", end, _TEMPLATE)),
         "custom": (
-            unicode_text("custom_begin", begin if custom_begin is None else custom_begin, _TEMPLATE),
-            unicode_text("custom_end", end if custom_end is None else custom_end, _TEMPLATE),
+            _unicode_text("custom_begin", begin if custom_begin is None else custom_begin, _TEMPLATE),
+            _unicode_text("custom_end", end if custom_end is None else custom_end, _TEMPLATE),
         ),
     }
     if not isinstance(custom, str) or custom not in ("json", "raw"):
         raise GrammarError(f"custom is {clip(custom)}; expected 'json' or 'raw'")
     written = read_style(style, whitespace, key_order, escapes)
     if separator is not None:
-        unicode_text("separator", separator, "a str or None")
-    found: list[Tool] = []
+        _unicode_text("separator", separator, "a str or None")
+    found: list[_Tool] = []
     for i, values in enumerate(_listed(tools)):
-        tool = read_tool(
+        tool = _read_tool(
             values,
             f"tools, /{i}",
             written,
@@ -196,7 +218,7 @@ def _triggers(tags: list[dict[str, Any]], begins: list[str], said: Sequence[str]
     return found
 
 
-def _chosen(tools: list[Tool], choice: Any) -> tuple[list[Tool], str]:
+def _chosen(tools: list[_Tool], choice: Any) -> tuple[list[_Tool], str]:
     """The tools that may be called, and how: see `_form`."""
     if isinstance(choice, str):
         if choice in ("auto", "required", "none"):
@@ -205,7 +227,7 @@ def _chosen(tools: list[Tool], choice: Any) -> tuple[list[Tool], str]:
     elif isinstance(choice, Mapping) and choice.get("type") == "tool":  # Anthropic's
         found = [tool for tool in tools if tool.name == choice.get("name")]
     else:
-        kind, fields, _ = kind_and_fields(choice, "choice") if isinstance(choice, Mapping) else ("", {}, "")
+        kind, fields, _ = _kind_and_fields(choice, "choice") if isinstance(choice, Mapping) else ("", {}, "")
         found = [tool for tool in tools if (tool.kind, tool.name) == (kind, fields.get("name"))]
     if not found:
         known = ["auto", "required", "none", *(tool.name for tool in tools[:12])]
@@ -228,3 +250,189 @@ def _listed(tools: Any) -> list[Any]:
     if all(isinstance(tool, str) for tool in tools):
         raise GrammarError(f"the tools are texts; expected objects{meant(tools, 'read_tools')}")
     return list(tools)
+
+
+# -- single tools: their names, and the languages of what they take
+
+
+class _Tool(NamedTuple):
+    """A tool that was read.
+
+    kind, name : "function" or "custom", and its name.
+    where : where it stands, for messages.
+    content : the language of what it takes; None for any text up to what ends a call.
+    """
+
+    kind: str
+    name: str
+    where: str
+    content: Language | None
+
+
+def _read_tool(values: Any, where: str, style: Style, raw_end: str | None) -> _Tool:
+    """A tool.
+
+    where : where it stands, for messages.
+    style : of JSON.
+    raw_end : what ends a custom tool's input that stands there as it is, with ``{name}`` for the
+        name; None for inputs in JSON.
+
+    Raises: GrammarError for what is malformed; and as the readers of its schema or grammar.
+    """
+    kind, fields, where = _kind_and_fields(values, where)
+    name = fields.get("name")
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise GrammarError(
+            f"{where}/name is {clip(name)}; expected a name of at most 128 letters, digits, underscores, hyphens and dots"
+        )
+    if not isinstance(fields.get("description"), str | None):
+        raise GrammarError(f"{where}/description is {a_type(fields['description'])}; expected a string")
+    if kind == "function":
+        return _Tool(kind, name, where, _arguments(fields, where, style))
+    end = None if raw_end is None else raw_end.replace("{name}", name)
+    return _Tool(kind, name, where, _input(fields, where, style, end))
+
+
+def _kind_and_fields(values: Any, where: str) -> tuple[str, Mapping[str, Any], str]:
+    """The kind of a tool, what is said of it, and where. Raises: GrammarError for other values."""
+    kind = values.get("type") if isinstance(values, Mapping) else ""
+    schemas = [key for key in _SCHEMAS if isinstance(values, Mapping) and key in values]
+    if len(schemas) > 1:
+        raise GrammarError(f"{where} has both {schemas[0]} and {schemas[1]}; expected one schema of its arguments")
+    if kind in (None, "function", "custom") and schemas and schemas[0] != "parameters":
+        return "function", values, where  # what else stands there says nothing of calls
+    if kind is None:
+        kind = next((one for one in _KNOWN if one in values), "custom" if "format" in values else "function")
+        kind = kind if kind in values or "name" in values else None
+    if not isinstance(kind, str) or kind not in _KNOWN:
+        raise GrammarError(f"{where} is {clip(values)}; expected {_FORMS}")
+    if kind not in values:
+        return kind, _object(values, ("type", *_KNOWN[kind]), where), where
+    inside = _object(values, ("type", kind), where)[kind]
+    return kind, _object(inside, _KNOWN[kind], f"{where}/{kind}"), f"{where}/{kind}"
+
+
+def _object(values: Any, known: tuple[str, ...], where: str) -> Mapping[str, Any]:
+    """The values of an object that has no other members than the known ones."""
+    if not isinstance(values, Mapping):
+        raise GrammarError(f"{where} is {a_type(values)}; expected an object")
+    for key in values:
+        if key not in known:
+            raise GrammarError(f"{where}: {clip(key)} is not known there; expected {', '.join(known)}")
+    return values
+
+
+def _arguments(fields: Mapping[str, Any], where: str, style: Style) -> JsonSchema:
+    """The language of a function's arguments."""
+    if not isinstance(fields.get("strict"), bool | None):
+        raise GrammarError(f"{where}/strict is {clip(fields['strict'])}; expected true or false")
+    key = next((key for key in _SCHEMAS if key in fields), "parameters")
+    schema = fields.get(key)
+    if schema is None:
+        schema = {"type": "object", "additionalProperties": False}
+    where = f"{where}/{key}"
+    if not isinstance(schema, Mapping):
+        raise GrammarError(f"{where} is {a_type(schema)}; expected the schema of an object")
+    if schema.get("type", "object") != "object":
+        raise GrammarError(f"{where}/type is {clip(schema['type'])}; expected 'object': arguments are an object")
+    values = {**schema, "type": "object"}
+    return _reading(where, lambda: read_schema(values, style=style))
+
+
+def _input(fields: Mapping[str, Any], where: str, style: Style, raw_end: str | None) -> Language | None:
+    """The language of a custom tool's input; None for any text.
+
+    style : its escapes are those of the key `input`. The input itself may have all.
+    """
+    said = fields.get("format")
+    where = f"{where}/format"
+    language = None if said is None else _language(said, where)
+    if raw_end is not None:
+        return _reading(where, lambda: _ending(language, raw_end)) if isinstance(language, Regex) else language
+    text = {"type": "string"}
+    host = {"type": "object", "properties": {"input": text}, "required": ["input"], "additionalProperties": False}
+    schema = read_schema(host, style=style)
+    if style.escapes == "minimal":
+        inside = load_regex(_ANY_TEXT) if language is None else language
+        return _reading(where, lambda: _with_plain_key(schema, inside))
+    if language is None:
+        return schema
+    return _reading(where, lambda: compose(schema, {"/properties/input": language}))
+
+
+def _with_plain_key(schema: JsonSchema, language: Language) -> Composition:
+    """The objects ``{"input": TEXT}`` whose key has no escapes. schema : has their white space."""
+    rules = HostRules()
+    spacing = schema.texts.spacing
+    around = space_part(rules, spacing.around())
+
+    def space(state: int, ends: int = GOES_ON) -> Body:
+        return space_part(rules, spacing.language(state, ends, 1))
+
+    begin = around + characters("{") + space(spacing.opened) + characters('"input"') + space(spacing.before_colon)
+    text = characters(":") + space(spacing.behind_colon) + rules.part("input", in_json_string(language))
+    return rules.composition(begin + text + space(0, CLOSES) + characters("}") + around, "input")
+
+
+def _ending(language: Regex, end: str) -> Regex:
+    """The texts of a pattern that do not hold an end."""
+    if not end:
+        return language
+    kept = intersect(language.automaton, without((end,)))
+    if kept.is_empty:
+        raise GrammarError(f"all texts of the pattern hold {clip(end)}, which ends the input")
+    return Regex(language.name, kept)
+
+
+def _language(form: Any, where: str) -> Grammar | Regex | None:
+    """The language of a custom tool's format; None for any text."""
+    kind = form.get("type") if isinstance(form, Mapping) else None
+    if kind == "text":
+        _object(form, ("type",), where)
+        return None
+    if kind != "grammar":
+        raise GrammarError(f'{where} is {clip(form)}; expected {{"type": "text"}} or {{"type": "grammar", ...}}')
+    if "grammar" in form:
+        form, where = _object(form, ("type", "grammar"), where)["grammar"], f"{where}/grammar"
+        _object(form, ("syntax", "definition"), where)
+    else:
+        _object(form, ("type", "syntax", "definition"), where)
+    syntax, definition = form.get("syntax"), form.get("definition")
+    if not isinstance(syntax, str) or syntax not in ("lark", "regex"):
+        raise GrammarError(f"{where}/syntax is {clip(syntax)}; expected 'lark' or 'regex'")
+    where = f"{where}/definition"
+    text = _unicode_text(where, definition, "a string")
+    return _reading(where, lambda: load_regex(text) if syntax == "regex" else _lark(text))
+
+
+def _lark(definition: str) -> Grammar:
+    """The grammar of a definition, which is never taken for a path."""
+    if _OPTIONS.search(definition) is None:
+        return parse_llguidance(definition, "<definition>")
+    found = parse_grammar(definition, name="<definition>")
+    if found.lexing == "nfa":
+        raise GrammarError(
+            "the grammar asks for lexing 'nfa', which parts do not have; ask for 'contextual' or 'longest'"
+        )
+    return found
+
+
+def _unicode_text(what: str, value: Any, expected: str) -> str:
+    """A str without half surrogate pairs. Raises: GrammarError for other values."""
+    need_type(what, value, str, expected, GrammarError)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise GrammarError(f"{what} holds half a surrogate pair, which no text has") from None
+    return str(value)
+
+
+def _reading(where: str, read: Callable[[], Read]) -> Read:
+    """What `read` returns. Its errors say the place."""
+    try:
+        return read()
+    except MaskwrightError as error:
+        error.args = (f"{where}: {error}", *error.args[1:])
+        if isinstance(error, SchemaError):
+            error.pointer = where.removeprefix("tools, ") + error.pointer
+        raise

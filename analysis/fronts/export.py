@@ -3,26 +3,45 @@
 A lexer's longest match cannot be said in GBNF, nor what happens where a text is a lexeme of two
 terminals in llguidance's dialect. Both are written only if it makes no difference: if no lexeme can
 run on into what may follow it (condition (b) of `scannerless`), and if each text is a lexeme of one
-terminal. Where all terminals compete, a terminal that loses against others is written without their
-texts. Otherwise the error names the two terminals.
+terminal: then any way to lex reads the same texts. Where all terminals compete, a terminal that
+loses against others is written without their texts. Otherwise the error names the two terminals.
+
+A language that lexes by context may let lexemes run on, if there the same terminals compete.
+A contextual lexer of ours asks the LALR parser which terminals compete (`lexing/modes.py`). Its
+states merge contexts, and with them what may follow. An Earley parser, as llguidance has one, knows
+exactly what can come. So where t can come, u may compete with it here and not there.
+
+What can come in a state s is a terminal of Read(s), on all stacks; else a terminal of Follow(p, A)
+for a rule of A that ends in s and began in p (`lr/lookaheads.py`). Follow(p, A) is Read(state after
+A), and Follow(p', B) for the rules of B that A may end, which began in p'. Each real stack takes
+one of these ways, until its terminal is read. So u can come on all stacks on which t can if on each
+way u is read where t is, or sooner.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from maskwright.analysis.arguments import need_type
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.fronts.expressions import Expr
-from maskwright.analysis.fronts.separate import separate
+from maskwright.analysis.fronts.expressions import Expr, from_pattern, literal, without
+from maskwright.analysis.fronts.lexicon import RunOn, run_ons
+from maskwright.analysis.fronts.neighbours import neighbours
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import normalise, nullable_symbols, reduce
-from maskwright.analysis.graphs import reachable
+from maskwright.analysis.graphs import reachable, unions
+from maskwright.analysis.kept import cached_property
+from maskwright.analysis.lexing.lexemes import terminal_rank
+from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal
+from maskwright.analysis.lr.acyclic import parsed_grammar
+from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex.charset import Ranges, complement
+from maskwright.analysis.regex.dfa import concatenate, difference
 
 MOST_REPETITIONS = 2_000
 """The largest number of a repetition that llama.cpp takes."""
@@ -259,3 +278,166 @@ def _count(least: int, most: int | None) -> str:
 
 
 _GBNF, _LLGUIDANCE = _Gbnf(), _Llguidance()
+
+
+# -- terminals that can be told apart
+
+
+def separate(grammar: Grammar, with_ignored: Grammar, language: str, is_lexed_alike: bool) -> list[Expr]:
+    """The expressions of the terminals, by number.
+
+    with_ignored : the grammar with what it ignores in its rules. language : for messages.
+    is_lexed_alike : whether the language takes the longest match, too, of the terminals that can
+    come; then lexemes may run on, but not without coming to an end, and only where our lexer has
+    the same terminals compete (`Competition`).
+
+    Raises: GrammarError, which names two terminals, if they compete and `language` cannot say which
+        wins; GrammarError for terminals that no rule takes; LimitError if a pattern is too large.
+    """
+    used = {symbol for rule in grammar.rules for symbol in rule.rhs} | grammar.ignored
+    found: list[Expr] = []
+    for number, terminal in enumerate(grammar.terminals):
+        if number not in used:
+            raise GrammarError(
+                f"grammar {grammar.name}: terminal {terminal.name} is in no rule, so that texts with it are refused; "
+                f"{language} cannot say that"
+            )
+        if terminal.lengths is not None:
+            raise GrammarError(
+                f"grammar {grammar.name}: the length of terminal {terminal.name} is bounded, which {language} cannot say; write the "
+                "bound into its pattern"
+            )
+        plain = terminal.literal is not None and "i" not in terminal.flags
+        found.append(literal(str(terminal.literal)) if plain else from_pattern(str(terminal.pattern), terminal.flags))
+    names = [grammar.display_name(t) for t in range(grammar.n_terminals)]
+    nfa = build_terminal_nfa([compile_terminal(terminal, where=grammar.name) for terminal in grammar.terminals])
+    union = build_union_dfa(nfa, names)
+    rank = terminal_rank(grammar.terminals)
+    losses: dict[int, set[int]] = {}
+    for accepting in union.accepting:
+        winner, *others = sorted(accepting, key=rank.__getitem__) or [-1]
+        for other in others:
+            if grammar.lexing != "longest":
+                raise GrammarError(
+                    f"grammar {grammar.name}: terminals {names[winner]} and {names[other]} have texts in common, and {language} cannot "
+                    "say which of them is meant where both may come; make them differ, or load the grammar with lexing='longest'"
+                )
+            losses.setdefault(other, set()).add(winner)
+    for loser, winners in losses.items():
+        for winner in sorted(winners):
+            found[loser] = without(found[loser], found[winner])
+    for number, expr in enumerate(found):
+        if expr.is_never:
+            raise GrammarError(
+                f"grammar {grammar.name}: terminal {names[number]} always loses against others; take it out"
+            )
+    automata = [compile_pattern(str(expr.pattern)) for expr in found]
+    nfa = build_terminal_nfa(automata)
+    union = build_union_dfa(nfa, names)
+    ending = [min(accepting, default=-1) for accepting in union.accepting]
+    follows = neighbours(reduce(with_ignored))
+    for t in sorted(grammar.ignored):
+        if difference(concatenate(automata[t], automata[t]), automata[t]).is_empty:
+            # Lexemes of it in a row are one lexeme of it, so none need stand in a row.
+            follows[t] &= ~(1 << t)
+    competition: Competition | None = None
+    for run_on in run_ons(nfa, union, ending, follows):
+        if is_lexed_alike:
+            competition = competition or Competition(grammar)
+            if competition.is_alike(run_on, union.accepting[run_on.state]):
+                continue
+        raise GrammarError(
+            f"grammar {grammar.name}: terminals compete: a lexeme of {names[run_on.terminal]} may run on into what follows it, as one "
+            f"of {names[run_on.longer[0]]}; the longest match decides here, and {language} cannot say so; put something between them"
+        )
+    return found
+
+
+class Competition:
+    """Which terminals compete in the states of a grammar's LALR parser, and where they can come."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        n = grammar.n_terminals
+        self._ignored = _bits(grammar.ignored)
+        grammar = parsed_grammar(grammar, "all")
+        automaton = build_automaton(grammar)
+        nullable = nullable_symbols(grammar)
+        after: list[dict[int, int]] = [{} for _ in range(automaton.n_states)]
+        for source, symbol, target in zip(
+            automaton.source.tolist(), automaton.symbol.tolist(), automaton.target.tolist(), strict=True
+        ):
+            after[source][symbol] = target
+        self._read = unions(
+            [[target for symbol, target in row.items() if symbol in nullable] for row in after],
+            list(automaton.shifted),
+        )
+        gotos = [(state, symbol) for state, row in enumerate(after) for symbol in row if symbol >= n]
+        number = {goto: i for i, goto in enumerate(gotos)}
+        self._behind = [after[state][symbol] for state, symbol in gotos]
+        self._includes: list[list[int]] = [[] for _ in gotos]
+        self._lookback: list[list[int]] = [[] for _ in range(automaton.n_states)]
+        for i, (start, lhs) in enumerate(gotos):
+            for rule in grammar.rules_of[lhs]:
+                tail = len(rule.rhs)  # from here on all symbols are nullable
+                while tail and rule.rhs[tail - 1] in nullable:
+                    tail -= 1
+                state = start
+                for at, symbol in enumerate(rule.rhs):
+                    if symbol >= n and at >= tail - 1:
+                        self._includes[number[state, symbol]].append(i)
+                    state = after[state][symbol]
+                self._lookback[state].append(i)
+        self._follow = unions(self._includes, [self._read[state] for state in self._behind])
+        self._known: dict[tuple[int, int], bool] = {}
+
+    @cached_property
+    def sets(self) -> tuple[int, ...]:
+        """The distinct sets of terminals that compete in a state, as bits."""
+        found = []
+        for read, ways in zip(self._read, self._lookback, strict=True):
+            for way in ways:
+                read |= self._follow[way]
+            found.append(read | self._ignored)
+        return tuple(dict.fromkeys(found))
+
+    def is_alike(self, run_on: RunOn, accepting: Iterable[int]) -> bool:
+        """Whether the longest match decides a run-on alike by LALR states and by what can come.
+
+        accepting : the terminals of which the lexeme is one behind the run-on's byte. Where the
+            lexeme may go on, it must be one, since only our lexer backs up.
+        """
+        longer, ends = _bits(run_on.longer), _bits(accepting)
+        for competing in self.sets:
+            if competing >> run_on.terminal & 1 and competing & longer and not competing & ends:
+                return False
+        return all(self._comes_with(run_on.terminal, other) for other in run_on.longer)
+
+    def _comes_with(self, first: int, second: int) -> bool:
+        """Whether `second` can come wherever `first` can and `second` competes with it."""
+        key = first, second
+        if key not in self._known:
+            self._known[key] = first == second or bool(self._ignored >> second & 1) or self._always(first, second)
+        return self._known[key]
+
+    def _always(self, first: int, second: int) -> bool:
+        is_ignored = bool(self._ignored >> first & 1)
+        for read, ways in zip(self._read, self._lookback, strict=True):
+            if read >> second & 1 or not any(self._follow[way] >> second & 1 for way in ways):
+                continue  # it can come on all stacks, or does not compete
+            if is_ignored or read >> first & 1 or not self._on_ways(ways, first, second):
+                return False
+        return True
+
+    def _on_ways(self, ways: Iterable[int], first: int, second: int) -> bool:
+        """Whether on each way on which `first` is read `second` is, there or sooner."""
+
+        def further(way: int) -> Sequence[int]:
+            is_read = self._read[self._behind[way]] >> second & 1
+            return () if is_read or not self._follow[way] >> first & 1 else self._includes[way]
+
+        reads = (self._read[self._behind[way]] for way in reachable(ways, further))
+        return not any(read >> first & 1 and not read >> second & 1 for read in reads)
+
+
+def _bits(terminals: Iterable[int]) -> int:
+    return sum(1 << terminal for terminal in terminals)

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskwright.analysis.errors import LimitError, TerminalError
-from maskwright.analysis.fronts.automata import automaton_of
-from maskwright.analysis.fronts.expressions import Expr, class_pattern, non_empty
+from maskwright.analysis.fronts.expressions import Expr, automaton_of, class_pattern, non_empty
 from maskwright.analysis.lexing.lexemes import n_beginnings_of
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, UnionDfa, build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_pattern

@@ -64,6 +64,8 @@ def read_rust_regex(reader: Reader, start: int, end: int, flags: str) -> Expr:
 
     Raises: GrammarError, with the place in the text, for bad syntax and for what is refused.
     """
+    if "l" in flags:
+        raise reader.error("the flag l is not supported, nor is it in llguidance", start - 1)
     try:
         found = from_tree(_Reader(reader.text[:end], start, frozenset(flags) - {"u"}).parse())
     except PatternError as error:
@@ -265,9 +267,3 @@ def _combined(total: Ranges | None, operator: str, right: Ranges) -> Ranges:
     if operator == "&&":
         return common
     return difference(total, right) if operator == "--" else difference(normalise((*total, *right)), common)
-
-
-def check_flags(reader: Reader, flags: str, at: int) -> None:
-    """Raises GrammarError for flags behind a pattern that are not supported."""
-    if "l" in flags:
-        raise reader.error("the flag l is not supported, nor is it in llguidance", at)

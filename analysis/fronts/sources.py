@@ -86,12 +86,9 @@ def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -
     text = read_file(path) if path is not None else str(source)
     name = PurePath(path).name if path is not None else "<text>"
     found = syntax or detect(text, path)
-    if found == "gbnf":
-        return parse_gbnf(text, name)
-    if found == "ebnf":
-        return parse_ebnf(text, name)
-    if found == "llguidance":
-        return parse_llguidance(text, name)
+    parse = {"gbnf": parse_gbnf, "ebnf": parse_ebnf, "llguidance": parse_llguidance}.get(found)
+    if parse is not None:
+        return parse(text, name)
     if found == "lark":
         return parse_grammar(text) if path is None else load_grammar(path)
     what = "a JSON Schema" if found == "schema" else "a regular expression"

@@ -5,6 +5,5 @@ Out: a graph of shapes (`shapes.py`), in which nothing is left of keywords, refe
 negations; automata over bytes. Knows nothing of tokens, and of texts only how values are spelled.
 
 Reading order: `shapes.py`, `load.py`, `graph.py`, `normal.py` (what holds at a place, by type),
-`discriminators.py` (what a constant tells apart), `builder.py` (nodes), `leaves.py` (those of
-scalars, looked up), `objects.py` and `arrays.py` (their drafts).
+`builder.py` (nodes), `scalars.py`, `objects.py` and `arrays.py` (their drafts).
 """

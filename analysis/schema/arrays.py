@@ -6,7 +6,6 @@ Where items are counted in several ways at once, by `contains` and its like, a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -36,11 +35,11 @@ def item_terms(clause: c.Clause, offset: int) -> list[int]:
 def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
     refused: list[tuple[str, str]] = []
-    least, most, n = 0, None, 0
+    size, n = c.Size(0, None), 0
     unique: c.Unique | None = None
     for one in clause:
         if isinstance(one, c.Size):
-            least, most = one.least, one.most
+            size = one
         elif isinstance(one, c.Items):
             n = max(n, len(one.first))
         elif isinstance(one, c.Contains):
@@ -51,18 +50,18 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
             refused.append((one.pointer, "arrays with equal items are asked for"))
         elif isinstance(one, c.Refused):
             refused.append((one.pointer, one.reason))
-    if most is not None:
-        n = min(n, most)
+    if size.most is not None:
+        n = min(n, size.most)
     counted: list[c.Contains] = []
     for one in _merged(clause):
-        fits, low, high = _simple(clause, one, n, nodes)
-        if fits:
-            least = max(least, low)
-            most = high if most is None else most if high is None else min(most, high)
-        else:
+        of_all = _as_size(clause, one, n, nodes)
+        if of_all is None:
             counted.append(one)
-    if most is not None and most < least:
+        else:
+            size = size.met(of_all.least, of_all.most)
+    if size.is_empty:
         return []
+    least, most = size.least, size.most
     if most is not None and most < 2:
         unique = None
     prefix = [item_terms(clause, i) for i in range(n)]
@@ -71,7 +70,8 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         return []
     if len(counted) > 1 or (counted and unique):
         try:
-            states = _states(_Counted(least, most, n, tuple(counted), unique is not None), prefix, items, nodes)
+            how = _Counted(least, most, n, tuple(counted), unique is not None)
+            states = _item_states(how, [*prefix, items], nodes)
             arrays = Arrays((), NO_NODE, 0, None, states=states)
         except LimitError as error:
             where = unique.pointer if unique else nodes.pointer(counted[-1].term)
@@ -94,24 +94,6 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     return [draft]
 
 
-def _states(counted: _Counted, prefix: list[list[int]], items: list[int], nodes: Nodes) -> tuple[ItemState, ...]:
-    """The states of items that are counted by several sets, or that must differ as well.
-
-    Raises: LimitError where they are too many, or it is not known how many values are left.
-    """
-
-    def node(offset: int, terms: Sequence[int]) -> int:
-        return nodes.node([*(items if offset < 0 else prefix[offset]), *terms])
-
-    if not counted.is_exact:
-        return _item_states(counted, node)
-    if prefix:
-        raise LimitError(
-            "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
-        )
-    return _item_states(counted, node, lambda one: n_values(nodes.drafts(one)))
-
-
 def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
     """Whether surely fewer than `least` values satisfy some terms."""
     node = nodes.node(terms) if least > 1 else NO_NODE
@@ -120,24 +102,23 @@ def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
 
 def _merged(clause: c.Clause) -> list[c.Contains]:
     """What items are to be counted, with one range for each set."""
-    found: dict[tuple[int, int], tuple[int, int | None]] = {}
+    found: dict[tuple[int, int], c.Size] = {}
     for one in clause:
         if isinstance(one, c.Contains):
-            low, high = found.get((one.start, one.term), (0, None))
-            high = one.most if high is None else high if one.most is None else min(high, one.most)
-            found[one.start, one.term] = max(low, one.least), high
-    return [c.Contains(*key, *limits) for key, limits in found.items() if limits != (0, None)]
+            size = found.get((one.start, one.term), c.Size(0, None))
+            found[one.start, one.term] = size.met(one.least, one.most)
+    return [c.Contains(*key, one.least, one.most) for key, one in found.items() if one != c.Size(0, None)]
 
 
-def _simple(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> tuple[bool, int, int | None]:
-    """Whether a range of items of a set is a range of all items, and which one."""
+def _as_size(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> c.Size | None:
+    """The range of all items that a range of the items of a set is; None if it is none."""
     places = [*range(one.start, n), -1]
     terms = [item_terms(clause, i) for i in places]
     if all(nodes.is_surely_empty([*each, one.term ^ 1]) for each in terms):
-        return True, one.least + one.start if one.least else 0, None if one.most is None else one.most + one.start
+        return c.Size(one.least + one.start if one.least else 0, None if one.most is None else one.most + one.start)
     if all(nodes.is_surely_empty([*each, one.term]) for each in terms):
-        return True, 0 if not one.least else 1, None if not one.least else 0
-    return False, 0, None
+        return c.Size(1, 0) if one.least else c.Size(0, None)
+    return None
 
 
 class _Counted(NamedTuple):
@@ -162,18 +143,18 @@ _Key = tuple[int, tuple[int, ...], tuple[tuple[int, int], ...]]
 """Of a state: the items so far, those of each set, and of each node how many, if that matters."""
 
 
-def _item_states(
-    counted: _Counted,
-    node: Callable[[int, Sequence[int]], int],
-    n_values: Callable[[int], int | None] | None = None,
-) -> tuple[ItemState, ...]:
-    """The states of an array's items.
+def _item_states(counted: _Counted, items: list[list[int]], nodes: Nodes) -> tuple[ItemState, ...]:
+    """The states of items that are counted by several sets, or that must differ as well.
 
-    node : from an offset, -1 behind the first items, and terms, to the node of such items.
-    n_values : the number of values of a node, if items must differ; None for endlessly many.
+    items : the terms of the first items, each its own, and last those of all others.
 
-    Raises: LimitError if there are too many sets or states.
+    Raises: LimitError if there are too many sets or states, or it is not known how many values are
+    left.
     """
+    if counted.is_exact and counted.n_first:
+        raise LimitError(
+            "`contains` with `uniqueItems` cannot be counted where the first items have schemas of their own"
+        )
     if len(counted.sets) > MOST_SETS:
         raise LimitError(f"items are counted by {len(counted.sets)} sets at once, more than {MOST_SETS}")
     start: _Key = 0, (0,) * len(counted.sets), ()
@@ -186,11 +167,11 @@ def _item_states(
         )
         moves: dict[tuple[int, int], None] = {}
         for terms, after in _ways(counted, place, counts):
-            one = node(place if place < counted.n_first else -1, terms)
+            one = nodes.node([*items[min(place, counted.n_first)], *terms])
             if one == NO_NODE:
                 continue
             there = used
-            limit = None if n_values is None else n_values(one)
+            limit = n_values(nodes.drafts(one)) if counted.is_exact else None
             if limit is not None:
                 n = dict(used).get(one, 0)
                 if n >= limit:

@@ -14,12 +14,11 @@ from maskwright.analysis.schema.arrays import array_drafts, item_terms
 from maskwright.analysis.schema.documents import Document
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, has_value, nodes_of
 from maskwright.analysis.schema.known_keywords import OF_SCALARS, SAYING
-from maskwright.analysis.schema.leaves import LEAVES, Leaf, leaf_content, same_leaf
 from maskwright.analysis.schema.normal import Normals
 from maskwright.analysis.schema.objects import member_terms, object_drafts
-from maskwright.analysis.schema.scalars import merged, scalar_shape
+from maskwright.analysis.schema.scalars import LEAVES, Leaf, leaf_content, merged, same_leaf, scalar_shape
 from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, Spellings, StringLiterals, Strings
-from maskwright.analysis.schema.strings import both, either, literals, pattern_automaton
+from maskwright.analysis.schema.strings import counted, either, literals
 
 MOST_NODES = 300_000
 """BOUND: the nodes of a graph, with those that were made for a look."""
@@ -261,8 +260,7 @@ class Builder(Normals):
                 what = f"keys of more than {MOST_COUNTED:,} characters are counted; lower the limit"
                 refused.append((self.pointer(terms[0]), what))
                 return dfa
-            counted = pattern_automaton(f"^[^]{{{least},{'' if most is None else most}}}$")
-            dfa = counted if dfa is None else both(dfa, counted)
+            return counted(dfa, least, most)
         return dfa
 
     # -- short looks for contradictions

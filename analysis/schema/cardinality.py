@@ -27,7 +27,7 @@ from maskwright.analysis.schema.shapes import (
     StringLiterals,
     Strings,
 )
-from maskwright.analysis.schema.strings import both, finite_language, pattern_automaton
+from maskwright.analysis.schema.strings import both, counted, finite_language, pattern_automaton
 
 MOST_LISTED = 4096
 """BOUND: values of an item of a unique array that are listed.
@@ -98,9 +98,7 @@ def listed_texts(shape: Shape) -> tuple[bytes, ...] | None:
 
 def is_long(shape: Shape | Patterned) -> bool:
     """Whether a shape of scalars has more than `MOST_LISTED` values."""
-    if isinstance(shape, Numbers):
-        return listed_numbers(shape.automaton) is None
-    return isinstance(shape, Strings) and listed_strings(shape) is None
+    return isinstance(shape, SCALARS) and listed_texts(shape) is None
 
 
 @Kept
@@ -119,11 +117,14 @@ def listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
     """All strings, None if there are more than `MOST_LISTED`."""
     dfa, least, most = shape
     if most is not None and most <= MOST_COUNTED:
-        counted = pattern_automaton(f"^[^]{{{least},{most}}}$")
-        dfa = counted if dfa is None else both(dfa, counted)
-    elif least and dfa is not None and most is None:
-        dfa = both(dfa, pattern_automaton(f"^[^]{{{least},}}$")) if least <= MOST_COUNTED else dfa
-    return None if dfa is None else finite_language(dfa, MOST_LISTED)
+        dfa = counted(dfa, least, most)
+    elif dfa is not None and most is None and 0 < least <= MOST_COUNTED:
+        dfa = counted(dfa, least, None)
+    texts = None if dfa is None else finite_language(dfa, MOST_LISTED)
+    if texts is None or dfa is not shape.automaton:
+        return texts
+    lengths = [len(text.decode()) for text in texts]
+    return tuple([text for text, n in zip(texts, lengths, strict=True) if least <= n and (most is None or n <= most)])
 
 
 def _counted(shape: Shape, n: int) -> int:

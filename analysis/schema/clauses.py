@@ -1,19 +1,19 @@
-"""Conjunctions of clauses.
+"""Conjunctions of clauses, and which objects a constant tells apart.
 
-Constraints that say the same thing become one, and contradictions go away.
+Constraints that say the same thing become one, and contradictions go away. Of two clauses of
+objects, as those with `kind: "circle"` and `kind: "square"`, a `Cases` tells whether they have a
+value in common, and whether one says no more than the other, as far as names and lists of scalars
+decide it. PERF: a schema of n such cases meets each with each, and each with "none of the others".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from decimal import Decimal
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import reduce
+from typing import Any, NamedTuple
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.strings import format_automaton, format_most, pattern_parts, widest_format
 
 
 def joined(kind: str, left: c.Clause, right: c.Clause) -> c.Clause | None:
@@ -59,15 +59,10 @@ def _ranged(clause: c.Clause, kind: type[c.Length] | type[c.Size]) -> c.Clause |
     ranges = [one for one in clause if isinstance(one, kind)]
     if not ranges:
         return clause
-    least = max(one.least for one in ranges)
-    limits = [one.most for one in ranges if one.most is not None]
-    most = min(limits, default=None)
-    if most is not None and most < least:
+    met = reduce(lambda one, other: one.met(other.least, other.most), ranges)
+    if met.is_empty:
         return None
-    if len(ranges) == 1:
-        return clause
-    rest = tuple(one for one in clause if not isinstance(one, kind))
-    return (*rest, kind(least, most))
+    return clause if len(ranges) == 1 else (*(one for one in clause if not isinstance(one, kind)), met)
 
 
 def _bounded(clause: c.Clause) -> c.Clause | None:
@@ -156,7 +151,7 @@ def _chosen(kind: str, clause: c.Clause) -> c.Clause | None:
     values -= without
     tests = [one for one in rest if not isinstance(one, (c.Refused, *c.SEEN))]
     if tests:
-        values = frozenset(value for value in values if all(admits(one, value) for one in tests))
+        values = frozenset(value for value in values if all(one.admits(value) for one in tests))
     if not values:
         return None
     return (*(one for one in rest if _is_kept(one)), c.Among(values, True))
@@ -178,51 +173,6 @@ def _listed(kind: str, one: c.Among, other: c.Among) -> c.Clause | None:
 def _is_kept(constraint: c.Constraint) -> bool:
     """Whether a constraint says something of values that are listed and that it admits."""
     return isinstance(constraint, (c.Refused, c.Whole, *c.SEEN))
-
-
-def admits(constraint: c.Constraint, value: Any) -> bool:
-    """Whether a string or a number (a Decimal) meets a constraint.
-
-    Raises: SchemaError for a pattern that cannot be used.
-    """
-    match constraint:
-        case c.Among(values, is_among):
-            return (value in values) == is_among
-        case c.Length(least, most):
-            return least <= len(value) and (most is None or len(value) <= most)
-        case c.Pattern(text, is_found, is_counted):
-            letters, low, high = pattern_parts(text, is_counted)
-            is_long_enough = low <= len(value) and (high is None or len(value) <= high)
-            return (is_long_enough and _matches(value, letters)) == is_found
-        case c.Format(name, is_one):
-            if part_of_format(name) is not None:
-                raise SchemaError(
-                    "a part of another language is combined with constants of strings: say one of the two"
-                )
-            dfa, longest = format_automaton(name) if is_one else widest_format(name), format_most(name)
-            fits = not is_one or longest is None or len(value) <= longest
-            return dfa is None or (_matches(value, dfa) == is_one and fits)
-        case c.Bound(bound, is_lower, is_exclusive):
-            if value == bound:
-                return not is_exclusive
-            return bool(value > bound) == is_lower
-        case c.Multiple(of, is_multiple):
-            return is_multiple_of(value, of) == is_multiple
-        case c.Whole(is_whole, with_fraction):
-            is_integral = bool(value == value.to_integral_value())
-            # where 1.0 is no integer, but 1 is, the spelling decides
-            return is_integral == is_whole or (is_integral and not with_fraction)
-    return True
-
-
-def _matches(text: str, dfa: Any) -> bool:
-    return bool(dfa.matches(text.encode("utf-8", "surrogatepass")))
-
-
-def is_multiple_of(value: Decimal, of: Decimal) -> bool:
-    """Whether one number is a multiple of another, exactly."""
-    a, b = value.as_integer_ratio(), of.as_integer_ratio()
-    return a[0] * b[1] % (a[1] * b[0]) == 0
 
 
 def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
@@ -250,3 +200,165 @@ def _parted(clause: frozenset[c.Constraint]) -> tuple[frozenset[c.Constraint], f
     """What a clause asks for, and what counts as evaluated in it."""
     seen = frozenset(one for one in clause if isinstance(one, c.SEEN))
     return clause - seen, seen
+
+
+# -- objects that a constant tells apart
+
+Values = frozenset[Any]
+"""Scalars, equal where they are the same in JSON."""
+
+_NOTHING: Values = frozenset()
+
+
+def listed(normal: c.Normal) -> Values | None:
+    """The scalars that clauses list, if they say nothing else; else None."""
+    found: set[Any] = set()
+    for kind, clauses in normal.items():
+        for clause in clauses:
+            lists = [one.values for one in clause if isinstance(one, c.Among) and one.is_among]
+            rest = [one for one in clause if not isinstance(one, c.Among)]
+            if len(lists) != 1 or not all(isinstance(one, c.Whole) and one.with_fraction for one in rest):
+                return None
+            found |= lists[0] if kind in (c.STRING, c.NUMBER) else {(value,) for value in lists[0]}
+    return frozenset(found)
+
+
+class Case(NamedTuple):
+    """What a clause of objects says by names and by lists of scalars.
+
+    required : the names of members that are there.
+    names : those of the members that may be there; None if endlessly many may.
+    among : name -> the values of which the member is one, if it is there; none for one that may not
+        be there.
+    none_of : name -> the values of which it is none.
+    rest : the constraints of which these tell only a part, or nothing; compared as they stand.
+    """
+
+    required: frozenset[str]
+    names: frozenset[str] | None
+    among: dict[str, Values]
+    none_of: dict[str, Values]
+    rest: frozenset[c.Constraint]
+
+
+class Cases:
+    """The cases of clauses, each made once.
+
+    listed : the scalars that a location lists, if it says nothing else; else None.
+    """
+
+    def __init__(self, listed: Callable[[int], Values | None]) -> None:
+        self._listed = listed
+        self._members: dict[c.Members, Case] = {}
+        self._cases: dict[int, tuple[c.Clause, Case]] = {}  # by identity, which the clause keeps
+
+    def of(self, clause: c.Clause) -> Case:
+        """The case of a clause of objects."""
+        found = self._cases.get(id(clause))
+        if found is None:
+            found = self._cases[id(clause)] = clause, self._made(clause)
+        return found[1]
+
+    def widest(self, clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
+        """The clauses without each that another one contains, as far as lists tell.
+
+        PERF: of most pairs names and constraints tell that the one does not imply the other.
+        """
+        kept: list[tuple[Case, c.Clause]] = []
+        for clause in clauses:
+            look()
+            case = self.of(clause)
+            required, rest = case.required, case.rest
+            if not any([x.required <= required and x.rest <= rest and implies(case, x) for x, _ in kept]):
+                kept = [
+                    (x, other) for x, other in kept
+                    if not (required <= x.required and rest <= x.rest and implies(x, case))
+                ]  # fmt: skip
+                kept.append((case, clause))
+        return tuple([clause for _, clause in kept])
+
+    def _made(self, clause: c.Clause) -> Case:
+        among: dict[str, Values] = {}
+        none_of: dict[str, Values] = {}
+        rest: list[c.Constraint] = []
+        required = []
+        names: frozenset[str] | None = None
+        for one in clause:
+            if one.__class__ is c.Required:
+                required.append(one.name)
+            elif one.__class__ is c.Members:
+                its = self._members.get(one) or self._of_members(one)
+                for name, some in its.among.items():
+                    among[name] = among[name] & some if name in among else some
+                for name, some in its.none_of.items():
+                    none_of[name] = none_of[name] | some if name in none_of else some
+                rest += its.rest
+                if its.names is not None:
+                    names = its.names if names is None else names & its.names
+            else:
+                rest.append(one)
+        return Case(frozenset(required), names, among, none_of, frozenset(rest))
+
+    def _of_members(self, members: c.Members) -> Case:
+        among: dict[str, Values] = {}
+        none_of: dict[str, Values] = {}
+        is_all = members.others == c.TRUE and not members.patterns  # a pattern may say more of a name
+        for name, term in members.names.items():
+            found = self._listed(term >> 1) if term > c.FALSE else None
+            if found is not None:
+                (none_of if term & 1 else among)[name] = found
+            elif term == c.FALSE:
+                among[name] = _NOTHING
+            elif term != c.TRUE:
+                is_all = False
+        is_closed = members.others == c.FALSE and not members.patterns
+        names = frozenset(members.names) - members.forbidden if is_closed else None
+        rest = frozenset() if is_all else frozenset((members,))
+        made = self._members[members] = Case(frozenset(), names, among, none_of, rest)
+        return made
+
+
+def exclude(one: Case, other: Case) -> bool:
+    """Whether no object meets both clauses, as far as names and lists tell."""
+    if (names := other.names) is not None and not one.required <= names:
+        return True
+    if (names := one.names) is not None and not other.required <= names:
+        return True
+    return _excludes(one, other) or _is_left_nothing(one, other) or _is_left_nothing(other, one)
+
+
+def _excludes(one: Case, other: Case) -> bool:
+    theirs = other.among
+    for name, values in one.among.items():
+        more = theirs.get(name)
+        if more is not None and (name in one.required or name in other.required) and values.isdisjoint(more):
+            return True
+    return False
+
+
+def _is_left_nothing(one: Case, other: Case) -> bool:
+    """Whether a list of the one has only values that the other excludes."""
+    ours = one.among
+    for name, values in other.none_of.items():
+        mine = ours.get(name)
+        if mine is not None and (name in one.required or name in other.required) and mine <= values:
+            return True
+    return False
+
+
+def implies(one: Case, other: Case) -> bool:
+    """Whether every object of the one clause meets the other, as far as lists tell."""
+    if not other.required <= one.required or not other.rest <= one.rest:
+        return False
+    ours, without = one.among, one.none_of
+    for name, values in other.among.items():
+        mine = ours.get(name)
+        if mine is not values and (mine is None or not mine <= values):  # PERF: most are the same list
+            return False
+    for name, values in other.none_of.items():
+        excluded = without.get(name)
+        if excluded is not values and (excluded is None or not values <= excluded):
+            mine = ours.get(name)
+            if mine is None or not mine.isdisjoint(values):
+                return False
+    return True

@@ -12,11 +12,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
+from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.kept import size
 from maskwright.analysis.marks import part_of_format
-from maskwright.analysis.schema.strings import format_most, has_automaton, is_one_sided, repeated_class
+from maskwright.analysis.schema.formats import LONGEST, ONE_SIDED
+from maskwright.analysis.schema.strings import (
+    format_automaton,
+    has_automaton,
+    pattern_parts,
+    repeated_class,
+    widest_format,
+)
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
 TYPES = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -25,8 +33,41 @@ TRUE, FALSE = 0, 1
 """The terms that every value and no value satisfies."""
 
 
+class Constraint:
+    """What a keyword asks of the values of one type; or, of no values, which count as evaluated."""
+
+    __slots__ = ()
+
+    def outside(self, pointer: str) -> list[Clause]:
+        """The clauses of the values of the same type that do not meet it.
+
+        pointer : of the schema that is negated, for what cannot be said.
+        """
+        return []
+
+    def admits(self, value: Any) -> bool:
+        """Whether a string or a number (a Decimal) meets it.
+
+        Raises: SchemaError for a pattern that cannot be used.
+        """
+        return True
+
+
+Clause = tuple[Constraint, ...]
+"""Constraints in the order in which they were met, without repetition."""
+
+Normal = dict[str, tuple[Clause, ...]]
+"""Type -> the clauses of which a value of that type meets at least one; a type that is not there
+has no values."""
+
+ANYTHING: Normal = {name: ((),) for name in TYPES}
+
+
+# -- scalars
+
+
 @dataclass(unsafe_hash=True, slots=True)
-class Among:
+class Among(Constraint):
     """A null, boolean, number or string that is one of `values`, or that is none of them.
 
     values : of one type: Decimals for numbers, str for strings, `None`, and bools.
@@ -40,20 +81,52 @@ class Among:
         """About the bytes of the values, for caches (`analysis.kept`)."""
         return size(self.values)
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Among(self.values, not self.is_among),)]
+
+    def admits(self, value: Any) -> bool:
+        return (value in self.values) == self.is_among
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Length:
-    """A string of `least` to `most` characters (Unicode scalar values).
-
-    most : None for no limit.
-    """
+class Range(Constraint):
+    """Values with `least` to `most` of something; most : None for no limit."""
 
     least: int
     most: int | None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no such number."""
+        return self.most is not None and self.most < self.least
+
+    def met(self, least: int, most: int | None) -> Self:
+        """As many as this and another range allow."""
+        limits = [one for one in (self.most, most) if one is not None]
+        return type(self)(max(self.least, least), min(limits, default=None))
+
+    def outside(self, pointer: str) -> list[Clause]:
+        found: list[Clause] = [(type(self)(0, self.least - 1),)] if self.least > 0 else []
+        return found if self.most is None else [*found, (type(self)(self.most + 1, None),)]
+
+    def admits(self, value: Any) -> bool:
+        return self.least <= len(value) and (self.most is None or len(value) <= self.most)
+
+
+class Length(Range):
+    """A string of `least` to `most` characters (Unicode scalar values)."""
+
+    __slots__ = ()
+
+
+class Size(Range):
+    """An array of `least` to `most` items, or an object of as many members."""
+
+    __slots__ = ()
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Pattern:
+class Pattern(Constraint):
     """A string in which a pattern is found, or is not.
 
     text : as ECMA 262 reads it.
@@ -70,61 +143,115 @@ class Pattern:
         """The bytes of the text, for caches."""
         return len(self.text)
 
+    def outside(self, pointer: str) -> list[Clause]:
+        repeated = repeated_class(self.text) if self.is_found and self.is_counted else None
+        if repeated is None or has_automaton(self.text):
+            return [(Pattern(self.text, not self.is_found, self.is_counted),)]
+        return [(Pattern(self.text, False, False),), *Length(*repeated[1:]).outside(pointer)]
+
+    def admits(self, value: Any) -> bool:
+        letters, least, most = pattern_parts(self.text, self.is_counted)
+        return (Length(least, most).admits(value) and letters.matches(_bytes(value))) == self.is_found
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Format:
+class Format(Constraint):
     """A string that is surely of a format, or that is surely none (`formats.py`)."""
 
     name: str
     is_one: bool
 
+    def outside(self, pointer: str) -> list[Clause]:
+        if part_of_format(self.name) is not None:
+            return [(Refused(pointer, "a part of another language is negated"),)]
+        if self.name in ONE_SIDED:
+            return [(Refused(pointer, f"the format {self.name} is negated, and not all of its strings are known"),)]
+        most = LONGEST.get(self.name)
+        found: list[Clause] = [(Format(self.name, not self.is_one),)]
+        return [*found, (Length(most + 1, None),)] if self.is_one and most is not None else found
+
+    def admits(self, value: Any) -> bool:
+        if part_of_format(self.name) is not None:
+            raise SchemaError("a part of another language is combined with constants of strings: say one of the two")
+        dfa = format_automaton(self.name) if self.is_one else widest_format(self.name)
+        is_short = not self.is_one or Length(0, LONGEST.get(self.name)).admits(value)
+        return dfa is None or (dfa.matches(_bytes(value)) == self.is_one and is_short)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Bound:
+class Bound(Constraint):
     """A number at least or at most `value`."""
 
     value: Decimal
     is_lower: bool
     is_exclusive: bool
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Bound(self.value, not self.is_lower, not self.is_exclusive),)]
+
+    def admits(self, value: Any) -> bool:
+        return not self.is_exclusive if value == self.value else bool(value > self.value) == self.is_lower
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Multiple:
+class Multiple(Constraint):
     """A multiple of a positive number, or a number that is none."""
 
     of: Decimal
     is_multiple: bool
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Multiple(self.of, not self.is_multiple),)]
+
+    def admits(self, value: Any) -> bool:
+        a, b = value.as_integer_ratio(), self.of.as_integer_ratio()
+        return bool(a[0] * b[1] % (a[1] * b[0]) == 0) == self.is_multiple
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Whole:
+class Whole(Constraint):
     """An integer, or a number that is none. with_fraction : whether 1.0 is an integer."""
 
     is_whole: bool
     with_fraction: bool
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Whole(not self.is_whole, self.with_fraction),)]
+
+    def admits(self, value: Any) -> bool:
+        is_integral = bool(value == value.to_integral_value())
+        # where 1.0 is no integer, but 1 is, the spelling decides
+        return is_integral == self.is_whole or (is_integral and not self.with_fraction)
+
+
+# -- arrays
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Size:
-    """An array of `least` to `most` items, or an object of as many members.
-
-    most : None for no limit.
-    """
-
-    least: int
-    most: int | None
-
-
-@dataclass(unsafe_hash=True, slots=True)
-class Items:
+class Items(Constraint):
     """An array whose items satisfy terms: the first ones each its own, the others `others`."""
 
     first: tuple[int, ...]
     others: int
 
+    def outside(self, pointer: str) -> list[Clause]:
+        found: list[Clause] = [
+            (Size(i + 1, None), Items((TRUE,) * i + (term ^ 1,), TRUE))
+            for i, term in enumerate(self.first)
+            if term != TRUE
+        ]
+        n = len(self.first)
+        if self.others == FALSE:
+            return [*found, (Size(n + 1, None),)]
+        return found if self.others == TRUE else [*found, (Contains(n, self.others ^ 1, 1, None),)]
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Contains:
+class Contains(Constraint):
     """An array in which `least` to `most` items from offset `start` on satisfy a term."""
 
     start: int
@@ -132,16 +259,23 @@ class Contains:
     least: int
     most: int | None
 
+    def outside(self, pointer: str) -> list[Clause]:
+        others = Size(self.least, self.most).outside(pointer)
+        return [(contains(self.start, self.term, one.least, one.most),) for (one,) in others if isinstance(one, Size)]
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Unique:
+class Unique(Constraint):
     """An array without equal items. pointer : where that is asked."""
 
     pointer: str
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Size(2, None), Equal(self.pointer))]
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Equal:
+class Equal(Constraint):
     """An array with equal items, of which only is known that no `Unique` array is one.
 
     pointer : where that is asked.
@@ -149,9 +283,26 @@ class Equal:
 
     pointer: str
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Unique(self.pointer),)]
+
+
+def contains(start: int, term: int, least: int, most: int | None) -> Contains | Items | Size:
+    """The constraint that `least` to `most` items from `start` on satisfy a term."""
+    if most is not None and most < least:
+        return Size(1, 0)
+    if most == 0:
+        return Items((TRUE,) * start, term ^ 1)
+    if term == TRUE:
+        return Size(least + start if least else 0, None if most is None else most + start)
+    return Contains(start, term, least, most)
+
+
+# -- objects
+
 
 @dataclass(eq=False, slots=True)
-class Members:
+class Members(Constraint):
     """An object whose members satisfy terms. One is equal to itself only.
 
     names : the terms of members by name.
@@ -169,23 +320,61 @@ class Members:
         forbidden = [name for name, term in self.names.items() if term == FALSE] if FALSE in self.names.values() else ()
         self.forbidden = frozenset(forbidden)
 
+    def outside(self, pointer: str) -> list[Clause]:
+        nothing: frozenset[str] = frozenset()
+        found: list[Clause] = []
+        for name, term in self.names.items():
+            if term == FALSE:
+                found.append((Required(name),))
+            elif term != TRUE:
+                found.append((Required(name), Members({name: term ^ 1}, (), TRUE)))
+        for text, term in self.patterns:
+            if term != TRUE:
+                found.append((Some(term ^ 1, nothing, (), text, TRUE, pointer),))
+        if self.others != TRUE:
+            patterns, value = tuple([text for text, _ in self.patterns]), self.others ^ 1
+            if self.names or patterns or value != TRUE:
+                found.append((Some(value, frozenset(self.names), patterns, None, TRUE, pointer),))
+            else:
+                found.append((Size(1, None),))
+        return found
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Names:
+class Names(Constraint):
     """An object whose members' names satisfy a term."""
 
     term: int
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Some(TRUE, frozenset(), (), None, self.term ^ 1, pointer),)]
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Required:
+class Required(Constraint):
     """An object with a member of that name."""
 
     name: str
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(absent(self.name),)]
+
+
+_ABSENT: dict[str, Members] = {}
+
+
+def absent(name: str) -> Members:
+    """The constraint that an object has no member of a name."""
+    found = _ABSENT.get(name)
+    if found is None:
+        if len(_ABSENT) > 10_000:
+            _ABSENT.clear()
+        found = _ABSENT[name] = Members({name: FALSE}, (), TRUE)
+    return found
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Some:
+class Some(Constraint):
     """An object with a member that satisfies `value`, and whose name all of the following allow.
 
     but_names : it is none of these.
@@ -202,17 +391,26 @@ class Some:
     name: int
     pointer: str
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(Refused(self.pointer, "what it excludes cannot be negated twice"),)]
+
+
+# -- values of any type
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class Refused:
+class Refused(Constraint):
     """What cannot be said exactly. reason : in words, behind the pointer."""
 
     pointer: str
     reason: str
 
+    def outside(self, pointer: str) -> list[Clause]:
+        return [(self,)]
+
 
 @dataclass(unsafe_hash=True, slots=True)
-class SeenMembers:
+class SeenMembers(Constraint):
     """No constraint: these members count as evaluated. is_all : all members do."""
 
     names: frozenset[str]
@@ -221,14 +419,14 @@ class SeenMembers:
 
 
 @dataclass(unsafe_hash=True, slots=True)
-class SeenItems:
+class SeenItems(Constraint):
     """No constraint: the first `first` items count as evaluated, None for all of them."""
 
     first: int | None
 
 
 @dataclass(unsafe_hash=True, slots=True)
-class SeenContained:
+class SeenContained(Constraint):
     """No constraint: the items that satisfy a term count as evaluated."""
 
     term: int
@@ -236,47 +434,11 @@ class SeenContained:
 
 SEEN = (SeenMembers, SeenItems, SeenContained)
 
-Constraint = (
-    Among
-    | Length
-    | Pattern
-    | Format
-    | Bound
-    | Multiple
-    | Whole
-    | Size
-    | Items
-    | Contains
-    | Unique
-    | Equal
-    | Members
-    | Names
-    | Required
-    | Some
-    | Refused
-    | SeenMembers
-    | SeenItems
-    | SeenContained
-)
-Clause = tuple[Constraint, ...]
-"""Constraints in the order in which they were met, without repetition."""
-
-Normal = dict[str, tuple[Clause, ...]]
-"""Type -> the clauses of which a value of that type meets at least one; a type that is not there
-has no values."""
-
-ANYTHING: Normal = {name: ((),) for name in TYPES}
-
-
-def negated(term: int) -> int:
-    """The term that just the other values satisfy."""
-    return term ^ 1
-
 
 def outside_clause(clause: Clause, pointer: str) -> list[Clause]:
     """The clauses of the values of the same type that do not meet a clause.
 
-    pointer : as for `outside`.
+    pointer : as for `Constraint.outside`.
 
     A member that must be there and satisfy a term is not there or does not satisfy it: that is one
     clause, not two, so that n such members of as many branches do not make 2 ** n clauses.
@@ -284,155 +446,19 @@ def outside_clause(clause: Clause, pointer: str) -> list[Clause]:
     members = [one for one in clause if isinstance(one, Members)]
     found: list[Clause] = []
     merged: set[str] = set()
-    if members:
-        for one in clause:
-            if isinstance(one, Required):
-                terms = [m.names[one.name] for m in members if one.name in m.names]
-                if terms and FALSE not in terms:
-                    merged.add(one.name)
-                    if terms.count(TRUE) == len(terms):
-                        found.append((absent(one.name),))
-                    found.extend((Members({one.name: negated(term)}, (), TRUE),) for term in terms if term != TRUE)
+    for one in clause if members else ():
+        if isinstance(one, Required):
+            terms = [m.names[one.name] for m in members if one.name in m.names]
+            if terms and FALSE not in terms:
+                merged.add(one.name)
+                if terms.count(TRUE) == len(terms):
+                    found.append((absent(one.name),))
+                found.extend((Members({one.name: term ^ 1}, (), TRUE),) for term in terms if term != TRUE)
     for one in clause:
         if isinstance(one, Required) and one.name in merged:
             continue
         if isinstance(one, Members) and not merged.isdisjoint(one.names):
-            one = Members(
-                {name: TRUE if name in merged else term for name, term in one.names.items()}, one.patterns, one.others
-            )
-        found.extend(outside(one, pointer))
-    return found
-
-
-def outside(constraint: Constraint, pointer: str) -> list[Clause]:
-    """The clauses of the values of the same type that do not meet a constraint.
-
-    pointer : of the schema that is negated, for what cannot be said.
-    """
-    match constraint:
-        case Among(values, is_among):
-            return [(Among(values, not is_among),)]
-        case Length(least, most):
-            return _outside_range(Length, least, most)
-        case Size(least, most):
-            return _outside_range(Size, least, most)
-        case Pattern():
-            return _outside_pattern(constraint)
-        case Format(name, is_one):
-            return _outside_format(name, is_one, pointer)
-        case Bound(value, is_lower, is_exclusive):
-            return [(Bound(value, not is_lower, not is_exclusive),)]
-        case Multiple(of, is_multiple):
-            return [(Multiple(of, not is_multiple),)]
-        case Whole(is_whole, with_fraction):
-            return [(Whole(not is_whole, with_fraction),)]
-        case Items() | Contains() | Unique() | Equal():
-            return _outside_array(constraint, pointer)
-        case Members() | Names() | Required():
-            return _outside_object(constraint, pointer)
-        case Refused():
-            return [(constraint,)]
-        case Some():
-            return [(Refused(constraint.pointer, "what it excludes cannot be negated twice"),)]
-    return []
-
-
-def _outside_pattern(one: Pattern) -> list[Clause]:
-    repeated = repeated_class(one.text) if one.is_found and one.is_counted else None
-    if repeated is None or has_automaton(one.text):
-        return [(Pattern(one.text, not one.is_found, one.is_counted),)]
-    _, least, most = repeated
-    return [(Pattern(one.text, False, False),), *_outside_range(Length, least, most)]
-
-
-def _outside_format(name: str, is_one: bool, pointer: str) -> list[Clause]:
-    if part_of_format(name) is not None:
-        return [(Refused(pointer, "a part of another language is negated"),)]
-    if is_one_sided(name):
-        return [(Refused(pointer, f"the format {name} is negated, and not all of its strings are known"),)]
-    most = format_most(name)
-    if not is_one or most is None:
-        return [(Format(name, not is_one),)]
-    return [(Format(name, False),), (Length(most + 1, None),)]
-
-
-def _outside_range(kind: type[Length] | type[Size], least: int, most: int | None) -> list[Clause]:
-    found: list[Clause] = []
-    if least > 0:
-        found.append((kind(0, least - 1),))
-    if most is not None:
-        found.append((kind(most + 1, None),))
-    return found
-
-
-def _outside_array(constraint: Items | Contains | Unique | Equal, pointer: str) -> list[Clause]:
-    if isinstance(constraint, Unique):
-        return [(Size(2, None), Equal(constraint.pointer))]
-    if isinstance(constraint, Equal):
-        return [(Unique(constraint.pointer),)]
-    found: list[Clause] = []
-    if isinstance(constraint, Contains):
-        start, term, most = constraint.start, constraint.term, constraint.most
-        if constraint.least > 0:
-            found.append((contains(start, term, 0, constraint.least - 1),))
-        if most is not None:
-            found.append((contains(start, term, most + 1, None),))
-        return found
-    first, others = constraint.first, constraint.others
-    for i, term in enumerate(first):
-        if term != TRUE:
-            found.append((Size(i + 1, None), Items((TRUE,) * i + (negated(term),), TRUE)))
-    if others == FALSE:
-        found.append((Size(len(first) + 1, None),))
-    elif others != TRUE:
-        found.append((Contains(len(first), negated(others), 1, None),))
-    return found
-
-
-def contains(start: int, term: int, least: int, most: int | None) -> Contains | Items | Size:
-    """The constraint that `least` to `most` items from `start` on satisfy a term."""
-    if most is not None and most < least:
-        return Size(1, 0)
-    if most == 0:
-        return Items((TRUE,) * start, negated(term))
-    if term == TRUE:
-        return Size(least + start if least else 0, None if most is None else most + start)
-    return Contains(start, term, least, most)
-
-
-def _outside_object(constraint: Members | Names | Required, pointer: str) -> list[Clause]:
-    nothing: frozenset[str] = frozenset()
-    if isinstance(constraint, Required):
-        return [(absent(constraint.name),)]
-    if isinstance(constraint, Names):
-        return [(Some(TRUE, nothing, (), None, negated(constraint.term), pointer),)]
-    found: list[Clause] = []
-    for name, term in constraint.names.items():
-        if term == FALSE:
-            found.append((Required(name),))
-        elif term != TRUE:
-            found.append((Required(name), Members({name: negated(term)}, (), TRUE)))
-    for text, term in constraint.patterns:
-        if term != TRUE:
-            found.append((Some(negated(term), nothing, (), text, TRUE, pointer),))
-    if constraint.others != TRUE:
-        patterns = tuple(text for text, _ in constraint.patterns)
-        value = negated(constraint.others)
-        if constraint.names or patterns or value != TRUE:
-            found.append((Some(value, frozenset(constraint.names), patterns, None, TRUE, pointer),))
-        else:
-            found.append((Size(1, None),))
-    return found
-
-
-_ABSENT: dict[str, Members] = {}
-
-
-def absent(name: str) -> Members:
-    """The constraint that an object has no member of a name."""
-    found = _ABSENT.get(name)
-    if found is None:
-        if len(_ABSENT) > 10_000:
-            _ABSENT.clear()
-        found = _ABSENT[name] = Members({name: FALSE}, (), TRUE)
+            names = {name: TRUE if name in merged else term for name, term in one.names.items()}
+            one = Members(names, one.patterns, one.others)
+        found.extend(one.outside(pointer))
     return found

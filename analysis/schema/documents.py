@@ -6,14 +6,17 @@ where identifiers or dynamic references matter, the scope in which references ar
 
 from __future__ import annotations
 
+import copy
 import marshal
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from maskwright.analysis.arguments import clip, printable
-from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.nesting import MOST_NESTED
+from maskwright.analysis.errors import NestingError, SchemaError
+from maskwright.analysis.nesting import MOST_NESTED, check_nesting
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 Result = TypeVar("Result")
@@ -102,23 +105,19 @@ def has_names(schema: Any) -> bool:
     todo: list[tuple[Any, bool]] = [(schema, False)]  # with whether the keys are names
     while todo:
         value, is_by_name = todo.pop()
-        if not isinstance(value, dict):
-            todo += [(child, False) for child in value if isinstance(child, (dict, list, tuple))]
-            continue
-        if is_by_name:
-            todo += [(child, False) for child in value.values() if isinstance(child, (dict, list, tuple))]
-            continue
-        if not _NAMES.isdisjoint(value):
+        inside: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
+        if isinstance(value, dict) and not is_by_name:
             for key in _NAMES.intersection(value):
                 if isinstance(value[key], (str, bool)) and not (value is schema and key in {"$id", "id"}):
                     return True
-        reference = value.get("$ref")
-        if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
-            return True
+            reference = value.get("$ref")
+            if isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
+                return True
+            inside = [(key, child) for key, child in inside if key not in _NO_SCHEMAS]
         todo += [
-            (child, key in WITH_NAMED)
-            for key, child in value.items()
-            if isinstance(child, (dict, list, tuple)) and key not in _NO_SCHEMAS
+            (child, not is_by_name and key in WITH_NAMED)
+            for key, child in inside
+            if isinstance(child, (dict, list, tuple))
         ]
     return False
 
@@ -204,9 +203,7 @@ class Document:
 
         registry: Any = jsonschema_specifications.REGISTRY
         resource: Any = referencing.Resource
-        pairs = []
-        for uri, schema in self.documents.items():
-            pairs.append((uri, made(schema, uri, self._draft(schema, uri, draft))))
+        pairs = [(uri, made(one, uri, self._draft(one, uri, draft))) for uri, one in self.documents.items()]
         return registry.with_resources(pairs).resolver_with_root(made(self.schema, "", draft))
 
     def pointer(self, location: int) -> str:
@@ -386,8 +383,6 @@ class Document:
 
     def _pointed(self, reference: str, number: int, keyword: str) -> int:
         """The location of a reference such as `#/$defs/name`."""
-        from urllib.parse import unquote
-
         if not reference.startswith("#"):
             return self._elsewhere(reference, number, keyword)
         path = unquote(reference[1:])
@@ -425,3 +420,59 @@ def _specification(draft: int) -> Any:
 
     old = {4: dialects.DRAFT4, 6: dialects.DRAFT6, 7: dialects.DRAFT7, 2019: dialects.DRAFT201909}
     return old.get(draft, dialects.DRAFT202012)
+
+
+# -- objects without members that they do not name
+
+_DATA = frozenset({"const", "enum", "default", "examples"})
+"""Keywords whose value is no schema, whatever it looks like."""
+
+_NAMING = ("properties", "patternProperties")
+
+
+def closed_objects(schema: Any) -> Any:
+    """A copy in which objects that name members have no others, unless the schema says so.
+
+    Each subschema that has `properties` or `patternProperties`, and no `additionalProperties`, gets
+    ``"additionalProperties": false``: vLLM's `disable_additional_properties` and xgrammar's
+    `strict_mode`. Schemas may stand anywhere, as OpenAPI's do in ``#/components/schemas``. So what
+    looks like one is closed where no keyword has schemas, and what a reference leads to is one.
+
+    >>> closed_objects({"properties": {"a": True}})
+    {'properties': {'a': True}, 'additionalProperties': False}
+
+    Raises: SchemaError for a schema that is nested too deeply.
+    """
+    refuse_deep(schema)
+    schema = copy.deepcopy(schema)
+    seen: set[int] = set()
+    todo = [(schema, schema)]  # with the schema that the pointers of its references begin at
+    while todo:
+        one, base = todo.pop()
+        if isinstance(one, list | tuple):
+            todo += [(each, base) for each in one]
+        if not isinstance(one, dict) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one.get("$id"), str) and not one["$id"].startswith("#"):
+            base = one
+        for key, value in one.items():
+            if key in WITH_NAMED and isinstance(value, dict):
+                todo += [(each, base) for each in value.values()]
+            elif key == "$ref" and isinstance(value, str) and value.startswith("#/"):
+                with suppress(LookupError):
+                    todo.append((pointed(base, unquote(value[1:])), base))
+            elif key not in _DATA:
+                todo.append((value, base))
+        if any(isinstance(one.get(key), Mapping) for key in _NAMING):
+            one.setdefault("additionalProperties", False)
+    return schema
+
+
+def refuse_deep(*values: Any) -> None:
+    """Raises: SchemaError for values that are nested too deeply to be those of a schema."""
+    try:
+        for value in values:
+            check_nesting(value)
+    except NestingError as error:
+        raise SchemaError(f"/: {error}") from None

@@ -72,45 +72,52 @@ def nodes_of(draft: Draft) -> Sequence[int]:
     return draft.item_nodes
 
 
+def _needed(draft: Draft) -> Iterator[int] | None:
+    """The nodes that a draft has a value with, and none without one of them.
+
+    Returns None where that is no matter of certain nodes: where limits leave a choice, or no value.
+    """
+    if draft.__class__ in SCALARS:
+        return iter(())
+    draft = shape_of(draft)
+    objects = draft.objects if isinstance(draft, Patterned) else draft
+    if isinstance(objects, Objects):
+        n_required = objects.required.count(True)
+        if objects.least > n_required or (objects.most is not None and objects.most < n_required):
+            return None
+        return compress(objects.values, objects.required)
+    if isinstance(objects, Arrays):
+        if (
+            objects.states
+            or objects.contained is not None
+            or (objects.most is not None and objects.most < objects.least)
+        ):
+            return None
+        needed = objects.prefix[: objects.least]
+        return iter(needed if len(needed) == objects.least else (*needed, objects.items))
+    return iter(())
+
+
 def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
     """Whether a draft has a value, if just the nodes that `is_there` names have some."""
-    if draft.__class__ in SCALARS:
-        return True
+    if (needed := _needed(draft)) is not None:
+        return all(map(is_there, needed))
     draft = shape_of(draft)
-    if isinstance(draft, Patterned):
-        sets = [number for number, node in draft.classes.items() if is_there(node)]
-        return _object_exists(draft.objects, bool(sets), is_there) and _has_keys(draft, sets, is_there)
-    if isinstance(draft, Objects):
-        return _object_exists(draft, any(is_there(node) for node in draft.others), is_there)
     if isinstance(draft, Arrays):
         return _array_exists(draft, is_there)
-    return True
-
-
-def _object_exists(objects: Objects, has_others: bool, is_there: Callable[[int], bool]) -> bool:
-    n_required = sum(objects.required)
-    if objects.most is not None and objects.most < max(n_required, objects.least):
+    objects = draft.objects if isinstance(draft, Patterned) else draft
+    assert isinstance(objects, Objects)
+    if objects.most is not None and objects.most < max(sum(objects.required), objects.least):
         return False
-    if n_required and not all(
-        is_there(node) for node, required in zip(objects.values, objects.required, strict=True) if required
-    ):
+    if not all(map(is_there, compress(objects.values, objects.required))):
         return False
-    if has_others or objects.least <= n_required:
-        return True
-    return sum(is_there(node) for node in objects.values) >= objects.least
-
-
-def _has_keys(draft: Patterned, sets: Sequence[int], is_there: Callable[[int], bool]) -> bool:
-    """Whether there are as many keys as members are asked for. sets : the classes that have values.
-
-    PERF: keys are only counted where one of a class is not enough.
-    """
-    objects = draft.objects
-    if objects.least < 2 or not sets:
-        return True
-    missing = objects.least - sum([is_there(node) for node in objects.values])
-    if missing < 2:  # of each class there is a key
-        return True
+    missing = objects.least - sum(map(is_there, objects.values))
+    if missing <= 0 or not isinstance(draft, Patterned):
+        return missing <= 0 or any(map(is_there, objects.others))
+    sets = [number for number, node in draft.classes.items() if is_there(node)]
+    if not sets or missing < 2:  # of each class there is a key
+        return bool(sets)
+    # PERF: keys are only counted where one of a class is not enough
     count = n_keys(draft.automata, sets, objects.keys)
     return count is None or count >= missing
 
@@ -124,10 +131,7 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
     if most is not None and most < least:
         return False
     contained = arrays.contained
-    if contained is None:
-        if not all(is_there(node) for node in arrays.prefix[:least]):
-            return False
-        return least <= n or is_there(arrays.items)
+    assert contained is not None
     forced = possible = 0  # items that must be in the set, and that can be
     for size in range(n + 1):
         if size >= least and possible >= contained.least and (contained.most is None or forced <= contained.most):
@@ -190,32 +194,6 @@ def living_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) 
         )
         for number in kept
     )
-
-
-def _needed(draft: Draft) -> Iterator[int] | None:
-    """The nodes that a draft has a value with, and none without one of them.
-
-    Returns None where that is no matter of certain nodes.
-    """
-    if draft.__class__ in SCALARS:
-        return iter(())
-    draft = shape_of(draft)
-    objects = draft.objects if isinstance(draft, Patterned) else draft
-    if isinstance(objects, Objects):
-        n_required = objects.required.count(True)
-        if objects.least > n_required or (objects.most is not None and objects.most < n_required):
-            return None
-        return compress(objects.values, objects.required)
-    if isinstance(objects, Arrays):
-        if (
-            objects.states
-            or objects.contained is not None
-            or (objects.most is not None and objects.most < objects.least)
-        ):
-            return None
-        needed = objects.prefix[: objects.least]
-        return iter(needed if len(needed) == objects.least else (*needed, objects.items))
-    return iter(())
 
 
 def living(drafts: Mapping[int, Sequence[Draft]]) -> set[int]:

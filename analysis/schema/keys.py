@@ -152,39 +152,6 @@ def n_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Iterable[bytes]) -
     return sum([count for count in found if count is not None]) - sum([named.get(number, 0) for number in sets])
 
 
-def few_keys(
-    patterns: Sequence[Dfa], class_of: Sequence[int], but: Iterable[bytes], limit: int
-) -> tuple[tuple[bytes, int], ...] | None:
-    """Each key of `key_automaton` with its class, sorted; None if there are more than `limit`.
-
-    patterns, class_of, but : as for `key_automaton`.
-    """
-    counts = _counts(tuple(patterns))
-    total = 0
-    for number, count in counts.items():
-        if class_of[number] >= 0:
-            if count is None:
-                return None
-            total += count
-    names = tuple(sorted(set(but)))
-    return None if total > limit + len(names) else _few_keys(tuple(patterns), tuple(class_of), names, limit)
-
-
-@Kept
-def _few_keys(
-    patterns: tuple[Dfa, ...], class_of: tuple[int, ...], but: tuple[bytes, ...], limit: int
-) -> tuple[tuple[bytes, int], ...] | None:
-    automaton = _key_automaton(patterns, class_of, but)
-    if automaton is None:
-        return ()
-    found: list[tuple[bytes, int]] = []
-    for text, state in accepted(automaton.next_state, automaton.ends >= 0):
-        found.append((text, int(automaton.ends[state])))
-        if len(found) > limit:
-            return None
-    return tuple(sorted(found))
-
-
 def accepted(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_]) -> Iterator[tuple[bytes, int]]:
     """The texts that end in an automaton, which are finitely many, each with its last state."""
     stack = [(0, b"")]
@@ -215,29 +182,22 @@ def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, 
     automaton = key_automaton(automata, classes, objects.keys)
     if automaton is None:
         return objects
-    few = few_keys(automata, classes, objects.keys, MOST_NAMED)
-    if few is None:
+    n = n_keys(automata, tuple(nodes), objects.keys)
+    if n is None or n > MOST_NAMED:
         return objects._replace(others=others, key_automaton=automaton)
-    return _with_keys(objects, {key: others[which] for key, which in few})
+    order = tuple(range(len(objects.keys))) if objects.ranks is None else objects.ranks
+    known = [*zip(objects.keys, objects.values, objects.required, order, strict=True)]
+    for key, state in sorted(accepted(automaton.next_state, automaton.ends >= 0)):
+        known.append((key, others[automaton.ends[state]], False, len(known)))
+    keys, values, required, ranks = zip(*sorted(known), strict=True)
+    return objects._replace(keys=keys, values=values, required=required, ranks=None if objects.ranks is None else ranks)
 
 
-def _with_keys(objects: Objects, more: dict[bytes, int]) -> Objects:
-    """Objects with some optional keys more, behind the others in order."""
-    known = {
-        key: (value, required)
-        for key, value, required in zip(objects.keys, objects.values, objects.required, strict=True)
-    }
-    ranks = dict(zip(objects.keys, objects.ranks, strict=True)) if objects.ranks is not None else {}
-    for key, node in more.items():
-        known[key] = node, False
-        ranks[key] = len(ranks)
-    keys = tuple(sorted(known))
-    return objects._replace(
-        keys=keys,
-        values=tuple(known[key][0] for key in keys),
-        required=tuple(known[key][1] for key in keys),
-        ranks=tuple(ranks[key] for key in keys) if objects.ranks is not None else None,
-    )
+def keys_within(keys: KeyAutomaton, some: Dfa) -> KeyAutomaton:
+    """The keys that are in a set, too, of the classes that they have."""
+    bit = 1 << 30  # more than all classes
+    table, labels = _with_pattern((keys.next_state, keys.ends), some, bit)
+    return KeyAutomaton(*minimise_labelled(table, np.where(labels >= bit, labels - bit, -1).astype(np.int32)))
 
 
 def _with_pattern(labelled: Labelled, pattern: Dfa, bit: int) -> Labelled:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
@@ -71,7 +73,7 @@ class Keywords:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise self.error(keyword, f"is {shown(value)}; expected an integer that is no less than 0")
+            raise self.error(keyword, f"is {clip(value)}; expected an integer that is no less than 0")
         return value
 
     def number(self, keyword: str) -> Decimal | None:
@@ -81,7 +83,7 @@ class Keywords:
         value = self.schema[keyword]
         found = decimal(value)
         if found is None:
-            raise self.error(keyword, f"is {shown(value)}; expected a number")
+            raise self.error(keyword, f"is {clip(value)}; expected a number")
         return found
 
     def mapping(self, keyword: str) -> dict[str, Any]:
@@ -91,7 +93,7 @@ class Keywords:
             return {}
         # PERF: the types of the keys are a set of one
         if not isinstance(value, dict) or not all([issubclass(kind, str) for kind in {*map(type, value)}]):
-            raise self.error(keyword, f"is {shown(value)}; expected an object")
+            raise self.error(keyword, f"is {clip(value)}; expected an object")
         found: dict[str, Any] = value
         return found
 
@@ -99,13 +101,13 @@ class Keywords:
         """A keyword's array, which is there."""
         value = self.schema[keyword]
         if not isinstance(value, (list, tuple)):
-            raise self.error(keyword, f"is {shown(value)}; expected an array")
+            raise self.error(keyword, f"is {clip(value)}; expected an array")
         return list(value)
 
     def names(self, keyword: str, value: Any) -> list[str]:
         """An array of strings."""
         if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
-            raise self.error(keyword, f"is {shown(value)}; expected an array of strings")
+            raise self.error(keyword, f"is {clip(value)}; expected an array of strings")
         return list(value)
 
     def types(self) -> frozenset[str]:
@@ -118,7 +120,7 @@ class Keywords:
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) and name in TYPE_NAMES for name in names):
             raise self.error(
-                "type", f"is {shown(value)}; expected one of {', '.join(sorted(TYPE_NAMES))}, or an array of them"
+                "type", f"is {clip(value)}; expected one of {', '.join(sorted(TYPE_NAMES))}, or an array of them"
             )
         return frozenset(names)
 
@@ -148,7 +150,7 @@ class Keywords:
             if self.draft == 4:
                 is_exclusive = self.schema.get(exclusive, False)
                 if not isinstance(is_exclusive, bool):
-                    raise self.error(exclusive, f"is {shown(is_exclusive)}; expected a boolean in draft 4")
+                    raise self.error(exclusive, f"is {clip(is_exclusive)}; expected a boolean in draft 4")
                 if value is not None:
                     found.append(c.Bound(value, is_lower, is_exclusive))
                 continue
@@ -175,7 +177,7 @@ class Keywords:
         name = self.schema.get("format")
         if name is not None:
             if not isinstance(name, str):
-                raise self.error("format", f"is {shown(name)}; expected a string")
+                raise self.error("format", f"is {clip(name)}; expected a string")
             try:
                 if part_of_format(name) is not None:
                     found.append(c.Format(name, True))
@@ -188,7 +190,7 @@ class Keywords:
     def pattern(self, text: Any, keyword: str) -> c.Pattern | c.Refused:
         """The constraint that a pattern is found, or that it cannot be looked for."""
         if not isinstance(text, str):
-            raise self.error(keyword, f"is {shown(text)}; expected a string")
+            raise self.error(keyword, f"is {clip(text)}; expected a string")
         if keyword != "pattern" or repeated_class(text) is None:
             try:
                 pattern_automaton(text)
@@ -200,7 +202,7 @@ class Keywords:
         found = self._range(c.Size, "minItems", "maxItems")
         unique = self.schema.get("uniqueItems", False)
         if not isinstance(unique, bool):
-            raise self.error("uniqueItems", f"is {shown(unique)}; expected a boolean")
+            raise self.error("uniqueItems", f"is {clip(unique)}; expected a boolean")
         if unique:
             found.append(c.Unique(self.pointer("uniqueItems")))
         found.extend(self._items())
@@ -270,12 +272,6 @@ class Keywords:
         return found
 
 
-def shown(value: Any) -> str:
-    """A value for a message, shortened."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def decimal(value: Any) -> Decimal | None:
     """The exact number that a JSON number says; None for what is none.
 
@@ -290,27 +286,33 @@ def decimal(value: Any) -> Decimal | None:
     return value if isinstance(value, Decimal) and value.is_finite() else None
 
 
-def value_normal(document: Document, value: Any, fail: Any) -> c.Normal:
-    """What `const: value` says.
+def values_normal(document: Document, values: list[Any], fail: Any) -> c.Normal:
+    """What `enum: values` says: scalars of one type are in one clause.
 
     fail : makes the error for what is not a JSON value.
     """
-    if value is None:
-        return {c.NULL: ((c.Among(frozenset({None}), True),),)}
-    if isinstance(value, bool):
-        return {c.BOOLEAN: ((c.Among(frozenset({value}), True),),)}
-    if isinstance(value, str):
-        return {c.STRING: ((c.Among(frozenset({value}), True),),)}
-    number = decimal(value)
-    if number is not None:
-        return {c.NUMBER: ((c.Among(frozenset({number}), True),),)}
-    if isinstance(value, (list, tuple)):
-        terms = tuple(2 * document.constant(item, canonical(item, fail)) for item in value)
-        return {c.ARRAY: ((c.Size(len(terms), len(terms)), c.Items(terms, c.FALSE)),)}
-    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
-        names = {name: 2 * document.constant(item, canonical(item, fail)) for name, item in value.items()}
-        return {c.OBJECT: ((*(c.Required(name) for name in names), c.Members(names, (), c.FALSE)),)}
-    raise fail(f"has {shown(value)}, which is not a JSON value")
+    among: dict[str, set[Any]] = {}
+    found: dict[str, list[c.Clause]] = {}
+
+    def terms(some: Iterable[Any]) -> list[int]:
+        return [2 * document.constant(one, canonical(one, fail)) for one in some]
+
+    for value in values:
+        if value is None or isinstance(value, (bool, str)):
+            kind = c.NULL if value is None else c.BOOLEAN if isinstance(value, bool) else c.STRING
+            among.setdefault(kind, set()).add(value)
+        elif (number := decimal(value)) is not None:
+            among.setdefault(c.NUMBER, set()).add(number)
+        elif isinstance(value, (list, tuple)):
+            n = len(value)
+            found.setdefault(c.ARRAY, []).append((c.Size(n, n), c.Items(tuple(terms(value)), c.FALSE)))
+        elif isinstance(value, dict) and all(isinstance(name, str) for name in value):
+            members = c.Members(dict(zip(value, terms(value.values()), strict=True)), (), c.FALSE)
+            found.setdefault(c.OBJECT, []).append((*map(c.Required, value), members))
+        else:
+            raise fail(f"has {clip(value)}, which is not a JSON value")
+    scalars: c.Normal = {kind: ((c.Among(frozenset(some), True),),) for kind, some in among.items()}
+    return scalars | {kind: tuple(clauses) for kind, clauses in found.items()}
 
 
 def canonical(value: Any, fail: Any) -> str:
@@ -323,21 +325,5 @@ def canonical(value: Any, fail: Any) -> str:
         return json.dumps(value)
     number = decimal(value)
     if number is None:
-        raise fail(f"has {shown(value)}, which is not a JSON value")
+        raise fail(f"has {clip(value)}, which is not a JSON value")
     return str(_EXACT.normalize(number) if number else 0)
-
-
-def values_normal(document: Document, values: list[Any], fail: Any) -> c.Normal:
-    """What `enum: values` says: scalars of one type are in one clause."""
-    among: dict[str, list[Any]] = {}
-    found: dict[str, list[c.Clause]] = {}
-    for value in values:
-        ((kind, clauses),) = value_normal(document, value, fail).items()
-        for clause in clauses:
-            if isinstance(clause[0], c.Among):
-                among.setdefault(kind, []).extend(clause[0].values)
-            else:
-                found.setdefault(kind, []).append(clause)
-    for kind, members in among.items():
-        found[kind] = [(c.Among(frozenset(members), True),)]
-    return {kind: tuple(clauses) for kind, clauses in found.items()}

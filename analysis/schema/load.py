@@ -19,13 +19,11 @@ from urllib.parse import quote, urljoin
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
 from maskwright.analysis.errors import EmptySchemaError, MaskwrightWarning, MissingExtraError, NestingError, SchemaError
 from maskwright.analysis.files import is_tensors, read_file_bytes
-from maskwright.analysis.kept import Kept
+from maskwright.analysis.kept import Cache
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
-from maskwright.analysis.schema.additional_properties import closed_objects, refuse_deep
-from maskwright.analysis.schema.contradiction import contradiction, in_words
-from maskwright.analysis.schema.documents import draft_named, identifier
+from maskwright.analysis.schema.documents import closed_objects, draft_named, identifier, refuse_deep
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.idle_keywords import misspelled
+from maskwright.analysis.schema.mistakes import contradiction, in_words, misspelled
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
@@ -175,7 +173,7 @@ def read_schema(
         refuse_deep(schema, *others.values())
         graph = _built(schema, others, style.key_order, style.escapes != "any", lenient)
     else:
-        graph = _graph(_Content(schema), style.key_order, style.escapes != "any", lenient)
+        graph = _graph(schema, style.key_order, style.escapes != "any", lenient)
     texts = Texts(graph, spacing_of(style.whitespace), style.escapes)
     return JsonSchema(name, schema, texts, SchemaOptions(style, lenient, others))
 
@@ -226,49 +224,32 @@ def _spelled(schema: Any) -> str:
         raise SchemaError(f"the schema cannot be written as JSON: {error}") from error
 
 
-class _Content:
-    """A schema's values: equal to another one if the values are the same, of the same types.
+GRAPHS: Cache[tuple[bytes, KeyOrder, bool, bool], SchemaGraph] = Cache()
+"""A schema's content, and how it was read -> its graph, which holds no values of the caller."""
 
-    schema : the values, None when they are no longer needed.
-    nbytes : how many bytes are kept to compare it.
+
+def _graph(schema: Any, key_order: KeyOrder, is_natural: bool, lenient: bool) -> SchemaGraph:
+    """The graph of a schema without other documents; one that was made before is looked up.
+
+    Raises: SchemaError for what is not JSON and is no plain Python value.
     """
-
-    __slots__ = ("_data", "schema")
-
-    def __init__(self, schema: Any) -> None:
-        """Raises: SchemaError for what is not JSON and is no plain Python value."""
-        try:
-            # PERF: a fifth of what the JSON text takes. Version 2 writes every value out, also one
-            # that has been there before
-            self._data, self.schema = marshal.dumps(schema, 2), schema
-        except ValueError:  # types of a user, or values too deep
-            refuse_deep(schema)
-            spelled = _spelled(schema)
-            self._data, self.schema = spelled.encode("utf-8", "surrogatepass"), json.loads(spelled)
-
-    @property
-    def nbytes(self) -> int:
-        return len(self._data)
-
-    @property
-    def most_containers(self) -> int:
-        """An upper bound on its dicts, lists and tuples, each of which begins with a bracket."""
-        return sum(map(self._data.count, (b"{", b"[", b"(")))
-
-    def __hash__(self) -> int:
-        return hash(self._data)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Content) and self._data == other._data
-
-
-@Kept
-def _graph(content: _Content, key_order: KeyOrder, is_natural: bool, lenient: bool) -> SchemaGraph:
-    """The graph of a schema. It holds nothing of the caller's values, which may change."""
-    schema, content.schema = content.schema, None  # the cache keeps what is equal, not the values
-    if content.most_containers > MOST_NESTED_JSON:  # PERF: a microsecond where the look takes ten
+    try:
+        # PERF: a fifth of what the JSON text takes. Version 2 writes every value out, also one that
+        # has been there before
+        data = marshal.dumps(schema, 2)
+    except ValueError:  # types of a user, or values too deep
         refuse_deep(schema)
-    return _built(schema, {}, key_order, is_natural, lenient)
+        spelled = _spelled(schema)
+        data, schema = spelled.encode("utf-8", "surrogatepass"), json.loads(spelled)
+    key = data, key_order, is_natural, lenient
+    found: SchemaGraph | None = GRAPHS.get(key)
+    if found is None:
+        # PERF: each dict, list and tuple begins with a bracket; few of them are not too deep, which
+        # is a microsecond where the look takes ten
+        if sum(map(data.count, (b"{", b"[", b"("))) > MOST_NESTED_JSON:
+            refuse_deep(schema)
+        found = GRAPHS.put(key, _built(schema, {}, key_order, is_natural, lenient))
+    return found
 
 
 def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, is_natural: bool, lenient: bool) -> SchemaGraph:

@@ -6,14 +6,15 @@ Combinators become unions and conjunctions, and negations go down to constraints
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Any
 
+from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.clauses import absorbed, joined
-from maskwright.analysis.schema.discriminators import Cases, Listed, exclude, implies
+from maskwright.analysis.schema.clauses import Cases, Values, absorbed, exclude, implies, joined, listed
 from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords, values_normal
-from maskwright.analysis.schema.known_keywords import COMBINING
+from maskwright.analysis.schema.known_keywords import COMBINING, SAYING
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -39,7 +40,6 @@ class Normals:
     """The clauses of terms, each made once.
 
     document : whose terms they are.
-    listed : the scalars that locations list.
     cases : of their clauses of objects.
     in_order : whether the order matters in which clauses name their keys.
     """
@@ -48,8 +48,8 @@ class Normals:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.listed = Listed(document)
         self.cases = Cases(self.listed)
+        self._listed: dict[int, Values | None] = {}
         self._normals: dict[tuple[int, bool], c.Normal] = {
             (c.TRUE, False): c.ANYTHING, (c.TRUE, True): c.ANYTHING, (c.FALSE, False): {}, (c.FALSE, True): {},
         }  # fmt: skip
@@ -86,6 +86,17 @@ class Normals:
                 self._open.discard(key)
             self._normals[key] = found
         return found
+
+    def listed(self, location: int) -> Values | None:
+        """The scalars that a subschema lists, if it says nothing else; else None."""
+        if location not in self._listed:
+            self._listed[location] = None
+            schema = self.document.schemas[location]
+            said = SAYING.intersection(schema) if isinstance(schema, dict) else frozenset()
+            if said and {"type"} != said <= {"type", "enum", "const"}:
+                with suppress(SchemaError):  # it will be met again where it counts
+                    self._listed[location] = listed(self.normal(2 * location))
+        return self._listed[location]
 
     def meet_terms(self, terms: tuple[int, ...]) -> c.Normal:
         """The clauses of the values that satisfy all of some terms.
@@ -268,13 +279,17 @@ class Normals:
             yield self._one_of(self._branches(words, "oneOf"), location, seen)
         if "not" in schema:
             yield self.normal(words.term(schema["not"], "not") ^ 1)
-        yield from self._conditions(words, seen)
+        if (condition := self._condition(words)) is not None:
+            test, then, other = condition
+            if seen or not then == other == c.TRUE:
+                there = self.meet(self.normal(test, seen), self.normal(then, seen), location)
+                yield self.join([there, self.meet(self.normal(test ^ 1), self.normal(other, seen), location)], location)
         for name, required, term in self._dependencies(words):
             # without `name` itself, which would make two clauses of what one says, unless it
             # decides what is evaluated
             names = dict.fromkeys([name, *required] if seen else required)
-            there: c.Clause = tuple(c.Required(one) for one in names)
-            present = self.meet({c.OBJECT: (there,)}, self.normal(term, seen), location)
+            named: c.Clause = tuple(c.Required(one) for one in names)
+            present = self.meet({c.OBJECT: (named,)}, self.normal(term, seen), location)
             others: c.Normal = {kind: ((),) for kind in c.TYPES if kind != c.OBJECT}
             yield self.join([present, {**others, c.OBJECT: ((c.absent(name),),)}], location)
 
@@ -348,22 +363,13 @@ class Normals:
             found.append(branch)
         return self.join(found, location)
 
-    def _conditions(self, words: Keywords, seen: bool) -> Iterable[c.Normal]:
-        schema = words.schema
-        if "if" not in schema or words.draft < 7:
-            return
-        test = words.term(schema["if"], "if")
-        then, other = (words.term(schema.get(key, True), key) for key in ("then", "else"))
-        if then == other == c.TRUE and not seen:
-            return
-        where = words.location
-        yield self.join(
-            [
-                self.meet(self.normal(test, seen), self.normal(then, seen), where),
-                self.meet(self.normal(test ^ 1), self.normal(other, seen), where),
-            ],
-            where,
-        )
+    @staticmethod
+    def _condition(words: Keywords) -> tuple[int, int, int] | None:
+        """The terms of `if`, `then` and `else`; None if there is no `if`."""
+        if "if" not in words.schema or words.draft < 7:
+            return None
+        test, then, other = (words.term(words.schema.get(key, True), key) for key in ("if", "then", "else"))
+        return test, then, other
 
     def _dependencies(self, words: Keywords) -> Iterable[tuple[str, list[str], int]]:
         """Each name with the names and the term that its member asks for."""
@@ -464,9 +470,8 @@ class Normals:
                     yield self.meet(self.normal(one), self.normal(other), location)
         if "not" in schema:
             yield self.normal(words.term(schema["not"], "not"))
-        if "if" in schema and words.draft >= 7:
-            test = words.term(schema["if"], "if")
-            then, other = (words.term(schema.get(key, True), key) for key in ("then", "else"))
+        if (condition := self._condition(words)) is not None:
+            test, then, other = condition
             yield self.meet(self.normal(test), self.normal(then ^ 1), location)
             yield self.meet(self.normal(test ^ 1), self.normal(other ^ 1), location)
         for name, required, term in self._dependencies(words):

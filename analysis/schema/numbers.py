@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import Kept
-from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.spell import of_columns
+from maskwright.analysis.regex import Dfa, ecma
+from maskwright.analysis.regex.spell import of_columns, spell
 from maskwright.analysis.schema.constraints import Bound
 from maskwright.analysis.schema.strings import literals
 
@@ -29,56 +29,39 @@ MOST_STATES = 20_000
 MOST_DIGITS = 2_000
 """BOUND: the digits of a number, spelled without an exponent. A double has at most 1,100."""
 
-_COLUMNS = b"0123456789-.eE+"
+_COLUMN_OF = np.full(256, -1, np.intp)
+"""The column of each byte of a number without an exponent in `_plain`."""
+_COLUMN_OF[list(b"0123456789-.")] = np.arange(12)
 
 
 @lru_cache(maxsize=1)
 def any_number() -> Dfa:
     """All numbers of RFC 8259, with exponents."""
-    table = {  # by a digit 0, another one, a minus, a point, an e, a plus
-        "start": ("zero", "whole", "minus", "", "", ""),
-        "minus": ("zero", "whole", "", "", "", ""),
-        "zero": ("", "", "", "point", "e", ""),
-        "whole": ("whole", "whole", "", "point", "e", ""),
-        "point": ("fraction", "fraction", "", "", "", ""),
-        "fraction": ("fraction", "fraction", "", "", "e", ""),
-        "e": ("exponent", "exponent", "sign", "", "", "sign"),
-        "sign": ("exponent", "exponent", "", "", "", ""),
-        "exponent": ("exponent", "exponent", "", "", "", ""),
-    }
-    kinds = {
-        byte: kind for kind, letters in enumerate((b"0", b"123456789", b"-", b".", b"eE", b"+")) for byte in letters
-    }
-    names = list(table)
-    rows = [[names.index(row[kinds[byte]]) if row[kinds[byte]] else -1 for byte in _COLUMNS] for row in table.values()]
-    return _spelled(rows, [name in {"zero", "whole", "fraction", "exponent"} for name in names])
+    return spell(ecma.parse(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?"))
 
 
-def _spelled(rows: list[list[int]], is_accepting: list[bool]) -> Dfa:
-    """The automaton with these rows, a column for each of the first `_COLUMNS`."""
-    column_of = np.full(256, -1, np.intp)
-    used = _COLUMNS[: len(rows[0])]
-    column_of[list(used)] = np.arange(len(used))
-    return of_columns(rows, is_accepting, column_of)
-
-
-class _Condition(Protocol):
+class _Condition:
     """What is kept of the digits of a number, so as to say something of its value."""
 
     def begin(self, minus: bool) -> Any:
         """What is kept before the first digit; whether the number has a minus."""
+        raise NotImplementedError
 
     def whole(self, kept: Any, digit: int) -> Any | None:
         """What is kept after one more digit before the point; None for a number that is refused."""
+        raise NotImplementedError
 
     def point(self, kept: Any) -> Any:
         """What is kept where the digits before the point are over."""
+        return kept
 
     def fraction(self, kept: Any, digit: int) -> Any | None:
         """What is kept after one more digit behind the point; None for a number that is refused."""
+        raise NotImplementedError
 
     def accepts(self, kept: Any) -> bool:
         """Whether the number may end with this, which has passed `point`."""
+        raise NotImplementedError
 
 
 def _plain(conditions: tuple[_Condition, ...]) -> Dfa:
@@ -124,10 +107,10 @@ def _plain(conditions: tuple[_Condition, ...]) -> Dfa:
             row[11] = state("point", passed)
         ends = phase in {"zero", "whole", "fraction"}
         is_accepting.append(ends and all(one.accepts(value) for one, value in zip(conditions, passed, strict=True)))
-    return _spelled(rows, is_accepting)
+    return of_columns(rows, is_accepting, _COLUMN_OF)
 
 
-class _Spelled:
+class _Spelled(_Condition):
     """A number as it is spelled.
 
     whole : None, or that it is a whole number, and whether zeros may stand behind its point.
@@ -143,9 +126,6 @@ class _Spelled:
 
     def whole(self, kept: Any, digit: int) -> Any | None:
         return kept and not digit
-
-    def point(self, kept: Any) -> Any:
-        return kept
 
     def fraction(self, kept: Any, digit: int) -> Any | None:
         return kept and not digit if self._has_fraction and not (digit and self._is_whole) else None
@@ -166,7 +146,7 @@ def _digits(value: Decimal) -> tuple[str, str]:
     return whole.lstrip("0") or "0", fraction.rstrip("0")
 
 
-class _Bounded:
+class _Bounded(_Condition):
     """A number on one side of a bound.
 
     What is kept: the sign, and how the digits so far compare with those of the bound's magnitude:
@@ -217,64 +197,37 @@ class _Bounded:
         return bool((order > 0) == self._limit.is_lower)
 
 
-class _Multiple:
-    """A multiple of q * 10^k, q not being divisible by 10, and k at least 0.
+class _Multiple(_Condition):
+    """A multiple of q * 10^k / 10^places: k or places is 0, and q not divisible by 10 if places is.
 
     What is kept: of the digits read as one integer, the zeros at its end, up to k, and what is
-    before these zeros, modulo q. The integer 0 has k zeros.
+    before these zeros, modulo q; and how many digits stood behind the point, up to `places`. The
+    digits behind these must be zeros. The integer 0 has k zeros.
     """
 
-    def __init__(self, q: int, k: int) -> None:
-        self._q, self._k = q, k
+    def __init__(self, q: int, k: int, places: int) -> None:
+        self._q, self._k, self._places = q, k, places
 
     def begin(self, minus: bool) -> Any:
-        return 0, self._k
+        return 0, self._k, 0
 
     def whole(self, kept: Any, digit: int) -> Any | None:
-        remainder, zeros = kept
+        remainder, zeros, _ = kept
         if digit == 0 and zeros < self._k:
-            return remainder, zeros + 1
+            return remainder, zeros + 1, 0
         if digit == 0:
-            return remainder * 10 % self._q, zeros
-        return (remainder * pow(10, zeros + 1, self._q) + digit) % self._q, 0
-
-    def point(self, kept: Any) -> Any:
-        return kept
+            return remainder * 10 % self._q, zeros, 0
+        return (remainder * pow(10, zeros + 1, self._q) + digit) % self._q, 0, 0
 
     def fraction(self, kept: Any, digit: int) -> Any | None:
-        return None if digit else kept
-
-    def accepts(self, kept: Any) -> bool:
-        return bool(kept == (0, self._k))
-
-
-class _MultipleOfFraction:
-    """A multiple of m / 10^places, places being at least 1.
-
-    What is kept: the digits read as one integer, modulo m, and how many of them stood behind the
-    point, up to `places`; the digits behind these must be zeros.
-    """
-
-    def __init__(self, m: int, places: int) -> None:
-        self._m, self._places = m, places
-
-    def begin(self, minus: bool) -> Any:
-        return 0, 0
-
-    def whole(self, kept: Any, digit: int) -> Any | None:
-        return (kept[0] * 10 + digit) % self._m, 0
-
-    def point(self, kept: Any) -> Any:
-        return kept
-
-    def fraction(self, kept: Any, digit: int) -> Any | None:
-        remainder, n = kept
+        remainder, zeros, n = kept
         if n == self._places:
             return None if digit else kept
-        return (remainder * 10 + digit) % self._m, n + 1
+        return (remainder * 10 + digit) % self._q, zeros, n + 1
 
     def accepts(self, kept: Any) -> bool:
-        return bool(kept[0] * pow(10, self._places - kept[1], self._m) % self._m == 0)
+        remainder, zeros, n = kept
+        return bool(zeros == self._k and remainder * pow(10, self._places - n, self._q) % self._q == 0)
 
 
 def _multiple(of: Decimal) -> _Condition:
@@ -288,37 +241,7 @@ def _multiple(of: Decimal) -> _Condition:
             f"multiples of {of} need an automaton with about as many states as the number has without its zeros and its "
             f"point, more than {MOST_STATES:,}"
         )
-    return _MultipleOfFraction(q, places) if places else _Multiple(q, k)
-
-
-class _OneOf:
-    """One of some numbers. What is kept: the digits that may come, before and behind the point."""
-
-    def __init__(self, values: tuple[Decimal, ...]) -> None:
-        spelled = {(value < 0, *_digits(value)) for value in values} | {
-            (True, "0", "") for value in values if not value
-        }
-        self._digits = [
-            frozenset((whole, fraction) for is_negative, whole, fraction in spelled if is_negative == minus)
-            for minus in (False, True)
-        ]
-
-    def begin(self, minus: bool) -> Any:
-        return self._digits[minus]
-
-    def whole(self, kept: Any, digit: int) -> Any | None:
-        first = str(digit)
-        return frozenset((whole[1:], fraction) for whole, fraction in kept if whole[:1] == first) or None
-
-    def point(self, kept: Any) -> Any:
-        return frozenset(("", fraction) for whole, fraction in kept if not whole)
-
-    def fraction(self, kept: Any, digit: int) -> Any | None:
-        first = str(digit)
-        return frozenset(("", fraction[1:]) for _, fraction in kept if (fraction[:1] or "0") == first) or None
-
-    def accepts(self, kept: Any) -> bool:
-        return bool(("", "") in kept)
+    return _Multiple(q, k, places)
 
 
 def constrained(
@@ -362,9 +285,13 @@ def equal_to(values: frozenset[Decimal], is_natural: bool) -> Dfa:
 
     is_natural : whether without needless zeros: of one that is whole, `1` and `1.0`.
     """
+    parts = [(value, *_digits(value)) for value in sorted(values)]
     if not is_natural:
-        return _plain((_OneOf(tuple(sorted(values))),))
-    parts = [(value, *_digits(value)) for value in values]
+        texts = [
+            f"{'-' if value < 0 else '' if value else '-?'}{whole}" + (rf"\.{fraction}0*" if fraction else r"(?:\.0+)?")
+            for value, whole, fraction in parts
+        ]
+        return spell(ecma.parse("|".join(texts)), MOST_STATES) if texts else literals(())
     texts = [f"{'-' * (value < 0)}{whole}" for value, whole, fraction in parts if not fraction]
     texts += [f"{'-' * (value < 0)}{whole}.{fraction or 0}" for value, whole, fraction in parts]
     return literals([text.encode() for text in texts])

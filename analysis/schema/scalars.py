@@ -1,4 +1,4 @@
-"""From a clause of null, boolean, number or string to a shape.
+"""From a clause of null, boolean, number or string to a shape, and subschemas of these alone.
 
 The same clause has the same shape: one object.
 """
@@ -6,23 +6,26 @@ The same clause has the same shape: one object.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from typing import Any
 
 from maskwright.analysis.errors import LimitError, SchemaError
-from maskwright.analysis.kept import Kept
+from maskwright.analysis.kept import Cache, Kept
 from maskwright.analysis.marks import mark, part_of_format
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.drafts import SCALARS
+from maskwright.analysis.schema.formats import LONGEST
+from maskwright.analysis.schema.known_keywords import OF_NUMBERS, OF_STRINGS, SAYING
 from maskwright.analysis.schema.lengths import length_table, lengths_exist
 from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import (
     both,
+    counted,
     either,
     format_automaton,
-    format_most,
     literals,
     pattern_automaton,
     pattern_parts,
@@ -70,7 +73,7 @@ def _string(clause: c.Clause) -> Shape | None:
             )
         return Spellings((mark(parts[0]),))
     dfa: Dfa | None = None
-    least, most = 0, None
+    size = c.Length(0, None)
     for one in clause:
         found: Dfa | None = None
         match one:
@@ -81,16 +84,16 @@ def _string(clause: c.Clause) -> Shape | None:
                 texts = utf8(values)
                 dfa = without(dfa or valid_utf8(), literals(texts)) if texts else dfa
             case c.Length(low, high):
-                least, most = max(least, low), _lower(most, high)
+                size = size.met(low, high)
             case c.Pattern(text, True, is_counted):
                 found, low, high = pattern_parts(text, is_counted)
-                least, most = max(least, low), _lower(most, high)
+                size = size.met(low, high)
             case c.Pattern(text, False, is_counted):
                 other = pattern_automaton(text) if is_counted else pattern_parts(text, False)[0]
                 dfa = without(dfa or valid_utf8(), other)
             case c.Format(name, True):
                 found = format_automaton(name)
-                most = _lower(most, format_most(name))
+                size = size.met(0, LONGEST.get(name))
             case c.Format(name, False):
                 widest = widest_format(name)
                 dfa = without(dfa or valid_utf8(), widest) if widest is not None else dfa
@@ -98,8 +101,9 @@ def _string(clause: c.Clause) -> Shape | None:
             dfa = found if dfa is None else both(dfa, found)
     if dfa is not None and dfa == valid_utf8():
         dfa = None
-    if most is not None and most < least:
+    if size.is_empty:
         return None
+    least, most = size.least, size.most
     if dfa is not None:
         if dfa.is_empty or not lengths_exist(dfa, least, most):
             return None
@@ -121,58 +125,41 @@ def _with_least(dfa: Dfa, least: int) -> tuple[Dfa, int]:
         return dfa, 0
     if dfa.n_states * least > MOST_FOLDED:
         return dfa, least
-    return both(dfa, pattern_automaton(f"^[^]{{{least},}}$")), 0
-
-
-def _lower(left: int | None, right: int | None) -> int | None:
-    if left is None or right is None:
-        return right if left is None else left
-    return min(left, right)
+    return counted(dfa, least, None), 0
 
 
 def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
-    limits = [one for one in clause if isinstance(one, c.Bound)]
+    limits = frozenset(one for one in clause if isinstance(one, c.Bound))
     wholes = [one.with_fraction for one in clause if isinstance(one, c.Whole) and one.is_whole]
     whole = all(wholes) if wholes else None
-    dfa: Dfa | None = None
     # where 1.0 is no integer, but 1 is, the spelling decides
     is_natural = is_natural and all(one.with_fraction for one in clause if isinstance(one, c.Whole))
-    is_together = bool(limits or wholes or (is_natural and clause))
-    if is_together:  # PERF: in one go, without the automata of each
+    parts: list[Dfa] = []
+    if limits or wholes or (is_natural and clause):  # PERF: in one go, without the automata of each
         try:
-            dfa = numbers.constrained(frozenset(limits), whole=whole, is_natural=is_natural)
+            parts.append(numbers.constrained(limits, whole=whole, is_natural=is_natural))
         except LimitError:
-            is_together = False
-            dfa = numbers.constrained(whole=whole, is_natural=True) if is_natural else None
+            parts += [numbers.constrained(frozenset([one])) for one in clause if isinstance(one, c.Bound)]
+            parts.append(numbers.constrained(whole=whole, is_natural=is_natural))
     for one in clause:
-        found: Dfa | None = None
         match one:
             case c.Among(values, True):
-                found = numbers.equal_to(values, is_natural)
+                parts.append(numbers.equal_to(values, is_natural))
             case c.Among(values, False):
-                found = without(numbers.constrained(), numbers.equal_to(values, False))
-            case c.Bound() if not is_together:
-                found = numbers.constrained(frozenset([one]))
+                parts.append(without(numbers.constrained(), numbers.equal_to(values, False)))
             case c.Multiple(of, is_multiple):
                 found = numbers.constrained(multiples_of=frozenset([of]))
-                found = found if is_multiple else without(numbers.constrained(), found)
-            case c.Whole(True, with_fraction) if not is_together:
-                found = numbers.constrained(whole=with_fraction)
+                parts.append(found if is_multiple else without(numbers.constrained(), found))
             case c.Whole(False, with_fraction):
-                found = without(numbers.constrained(), numbers.constrained(whole=with_fraction))
-        if found is not None:
-            dfa = found if dfa is None else both(dfa, found)
-    return any_number() if dfa is None else None if dfa.is_empty else Numbers(dfa)
+                parts.append(without(numbers.constrained(), numbers.constrained(whole=with_fraction)))
+    if not parts:
+        return any_number()
+    dfa = reduce(both, parts)
+    return None if dfa.is_empty else Numbers(dfa)
 
 
-@Kept
-def _spellings(texts: tuple[bytes, ...]) -> Spellings:
-    return Spellings(texts)
-
-
-@Kept
-def _literals(texts: tuple[bytes, ...]) -> StringLiterals:
-    return StringLiterals(texts)
+_spellings: Kept[tuple[bytes, ...], Spellings] = Kept(lambda texts: Spellings(texts))
+_literals: Kept[tuple[bytes, ...], StringLiterals] = Kept(lambda texts: StringLiterals(texts))
 
 
 def merged(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
@@ -199,3 +186,73 @@ def merged(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
         literal = [_literals(tuple(sorted({text for one in literal for text in one.texts})))]
     rest = (one for one in shapes if not isinstance(one, SCALARS))
     return (*spelled, *numbers, *literal, *strings, *rest)
+
+
+# -- subschemas of scalars only
+
+Leaf = tuple[Shape, ...]
+"""The shapes of a subschema of scalars. They are one object where the shapes are the same."""
+
+_SCALAR_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
+_SCALAR_CLASSES = frozenset({str, int, float, bool, type(None)})
+_OF_SCALARS = OF_NUMBERS | OF_STRINGS | {"const"}
+_UNIONS = frozenset({"anyOf", "oneOf"})
+
+LEAVES: Cache[tuple[Any, ...], Leaf | None] = Cache()
+"""Content -> the shapes; None where they are not of scalars only, or there are none.
+
+PERF: most subschemas are such, and say the same again and again, as ``{"type": "string"}`` beside
+one description or another. The shapes of one that was met before are a look-up of 2 us.
+"""
+_same: Cache[tuple[int, ...], Leaf] = Cache()  # by the identities of the shapes, which it holds
+
+
+def leaf_content(schema: dict[str, Any], draft: int, is_natural: bool) -> tuple[Any, ...] | None:
+    """What the shapes of a subschema of scalars only depend on; None for any other subschema.
+
+    is_natural : as for `scalar_shape`.
+
+    Raises: TypeError where a list stands in a list, so that the content cannot be looked up.
+    """
+    if "$schema" in schema:
+        return None  # it may have a draft of its own
+    found: list[Any] = [draft, is_natural]
+    is_scalar = False
+    for name, value in schema.items():
+        if name not in SAYING:
+            continue
+        kind = value.__class__
+        if name in _OF_SCALARS:
+            if kind is not str and kind is not int and kind is not float and kind is not bool:
+                return None
+            is_scalar = is_scalar or name == "const"
+            found += (name, value, kind)
+        elif name == "type":
+            if kind is str:
+                if value not in _SCALAR_TYPES:
+                    return None
+            elif kind is list and _SCALAR_TYPES.issuperset(value):
+                value = tuple(value)
+            else:
+                return None
+            is_scalar = True
+            found += (name, value)
+        elif name == "enum":
+            if kind is not list or not _SCALAR_CLASSES.issuperset(kinds := [*map(type, value)]):
+                return None
+            is_scalar = True
+            found += (name, tuple(value), *(() if kinds.count(str) == len(kinds) else kinds))
+        elif name in _UNIONS and kind is list and value:
+            inside = [leaf_content(one, draft, is_natural) if one.__class__ is dict else None for one in value]
+            if None in inside:
+                return None
+            is_scalar = True
+            found += (name, *inside)
+        else:
+            return None
+    return tuple(found) if is_scalar else None
+
+
+def same_leaf(shapes: Leaf) -> Leaf:
+    """The one tuple of some shapes, which are one object each wherever they are the same."""
+    return _same.put(tuple(map(id, shapes)), shapes)

@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.marks import part_of_format
@@ -23,7 +24,7 @@ from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
 from maskwright.analysis.schema.endless import strings_left
-from maskwright.analysis.schema.formats import FORMATS, LATER, LONGEST, NOT_REGULAR, ONE_SIDED, WIDENED
+from maskwright.analysis.schema.formats import FORMATS, LATER, NOT_REGULAR, WIDENED
 from maskwright.analysis.schema.keys import accepted
 
 MOST_STATES = 20_000
@@ -45,7 +46,7 @@ def pattern_automaton(text: str) -> Dfa:
     """
     found = _searched(text)
     if isinstance(found, str):
-        raise SchemaError(f"the pattern {_shown(text)} cannot be used: {found}")
+        raise SchemaError(f"the pattern {clip(text)} cannot be used: {found}")
     return found
 
 
@@ -116,7 +117,7 @@ def _all_over(ranges: tuple[tuple[int, int], ...]) -> Dfa:
 def format_automaton(name: str) -> Dfa | None:
     """The strings of a format; None for one that JSON Schema does not name, which asserts nothing.
 
-    A format may limit the length as well: `format_most`.
+    A format may limit the length as well (`LONGEST`): with a counter it would be many times larger.
 
     Raises: SchemaError for a format that no automaton decides.
     """
@@ -157,29 +158,6 @@ def widest_format(name: str) -> Dfa | None:
     return spell(ecma.parse(WIDENED[name])) if name in WIDENED else format_automaton(name)
 
 
-def format_most(name: str) -> int | None:
-    """The greatest number of characters of a format's strings, None for no limit.
-
-    Its automaton says nothing of it: with a counter it would be many times larger.
-    """
-    return LONGEST.get(name)
-
-
-def is_one_sided(name: str) -> bool:
-    """Whether nothing can be said of the strings that are not of a format."""
-    return name in ONE_SIDED
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-@Kept
-def negated(dfa: Dfa) -> Dfa:
-    """All strings that are not in the set. Raises: LimitError."""
-    return difference(valid_utf8(), dfa, max_states=MOST_STATES)
-
-
 @Kept
 def both(a: Dfa, b: Dfa) -> Dfa:
     """The strings of both sets. Raises: LimitError if there are more than `MOST_STATES` states."""
@@ -196,6 +174,12 @@ def either(a: Dfa, b: Dfa) -> Dfa:
 def without(a: Dfa, b: Dfa) -> Dfa:
     """The strings of `a` that are not in `b`. Raises: LimitError as `both`."""
     return difference(a, b, max_states=MOST_STATES)
+
+
+def counted(dfa: Dfa | None, least: int, most: int | None) -> Dfa:
+    """The strings of a set, None for all, with `least` to `most` characters. Raises: as `both`."""
+    lengths = pattern_automaton(f"^[^]{{{least},{'' if most is None else most}}}$")
+    return lengths if dfa is None else both(dfa, lengths)
 
 
 def utf8(texts: Iterable[str]) -> tuple[bytes, ...]:

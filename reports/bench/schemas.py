@@ -71,7 +71,7 @@ def ours(vocabulary: mw.Vocabulary, schemas: list[dict[str, Any]], lenient: bool
             self.step = partial(matcher.step, bitmask=words)
 
     def compiled(schema: Any) -> Any:
-        load._graph.forget()  # what was read before is not looked up
+        load.GRAPHS.forget()  # what was read before is not looked up
         store = build_schema_store(mw.load_schema(schema, lenient=lenient), vocabulary)
         make = partial(Bound, store)
         make.compares_items = store.compares_items  # type: ignore[attr-defined]

@@ -126,7 +126,7 @@ def test_what_was_given_is_counted_too() -> None:
 
 def test_schemas_are_forgotten_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request may bring another schema, of automata of megabytes."""
-    kept = load._graph
+    kept = load.GRAPHS
     kept.forget()
     monkeypatch.setattr(SHARED, "most", 4 << 20)
 
@@ -138,7 +138,7 @@ def test_schemas_are_forgotten_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -
     strings = [shape for node in graphs[0].nodes for shape in node if isinstance(shape, Strings)]
     of_pattern = max(shape.automaton.next_state.nbytes for shape in strings if shape.automaton is not None)
     assert of_pattern < size(graphs[0]) < 1.5 * of_pattern  # an automaton counts once
-    assert 1 <= len(kept.cache) < 5 and SHARED.held <= 4 << 20
+    assert 1 <= len(kept) < 5 and SHARED.held <= 4 << 20
     assert load_schema(schema(9)).texts.graph is graphs[9]
     assert load_schema(schema(0)).texts.graph is not graphs[0]
     kept.forget()

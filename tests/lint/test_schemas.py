@@ -11,7 +11,7 @@ from random_schemas import Schemas, random_value
 
 import maskwright as mw
 from maskwright.analysis.errors import SchemaError, UnknownNameError
-from maskwright.analysis.schema.contradiction import empty_subschemas
+from maskwright.analysis.schema.mistakes import empty_subschemas
 from maskwright.lint import lint_schema
 
 EMPTY, IDLE, UNKNOWN, INEXACT = "empty-schema", "idle-keyword", "unknown-keyword", "inexact-schema"

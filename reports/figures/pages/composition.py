@@ -8,7 +8,9 @@ from ..page import Page
 page = Page("docs/composition.md")
 PAGES = (page,)
 
-page.limit("(in XML: up to # members)", constant("analysis/composition/structural_tags_lists.py", "MOST_IN_ANY_ORDER"))
+page.limit(
+    "(in XML: up to # members)", constant("analysis/composition/structural_tags_schemas.py", "MOST_IN_ANY_ORDER")
+)
 page.limit(
     "`maxLength` of more than # for a raw string",
     constant("analysis/composition/structural_tags_xml.py", "MOST_CHARACTERS"),

@@ -12,12 +12,18 @@ from typing import Any
 from maskwright.analysis.arguments import need_path
 from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.additional_properties import closed_objects
-from maskwright.analysis.schema.contradiction import Emptiness, contradiction, empty_subschemas, in_words
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, draft_named
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, closed_objects, draft_named
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.idle_keywords import Place, idle_keywords, places_of
 from maskwright.analysis.schema.load import JsonSchema, found_name, given_documents, read_schema, read_values
+from maskwright.analysis.schema.mistakes import (
+    Emptiness,
+    Place,
+    contradiction,
+    empty_subschemas,
+    idle_keywords,
+    in_words,
+    places_of,
+)
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.decoding.matcher import Matcher

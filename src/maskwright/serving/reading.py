@@ -25,8 +25,8 @@ from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, known_grammars
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
-from maskwright.analysis.schema.idle_keywords import idle_keywords, places_of
 from maskwright.analysis.schema.load import parse_schema, read_schema
+from maskwright.analysis.schema.mistakes import idle_keywords, places_of
 from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
 from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits

@@ -8,7 +8,7 @@ import pytest
 from random_patterns import random_pattern
 from shares import share
 
-from maskwright.analysis.fronts.automata import automaton_of, from_pattern
+from maskwright.analysis.fronts.expressions import automaton_of, from_pattern
 from maskwright.analysis.lexing.terminals import compile_pattern
 
 SINGLES = ("a", "b", "[a-c]", "[^a]", ".", "é", r"[\s\S]", r"\x00", "(?=a)", r"\b")

@@ -7,8 +7,7 @@ import re
 import pytest
 
 import maskwright as mw
-from maskwright.analysis.fronts.automata import from_pattern, in_both, without
-from maskwright.analysis.fronts.expressions import Expr
+from maskwright.analysis.fronts.expressions import Expr, from_pattern, in_both, without
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.fronts.rust_regex import read_rust_regex
 

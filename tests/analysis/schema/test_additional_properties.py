@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError, SchemaError
-from maskwright.analysis.schema.additional_properties import closed_objects
+from maskwright.analysis.schema.documents import closed_objects
 from maskwright.analysis.schema.load import load_schema
 from maskwright.stores.build import build_store
 

@@ -8,7 +8,7 @@ import pytest
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.shapes import Spellings
+from maskwright.analysis.schema.shapes import Spellings, StringLiterals
 
 SOME_A = {"type": "string", "pattern": "^a*$", "maxLength": 100}
 EVEN = {"type": "string", "pattern": "^(aa)*$"}
@@ -38,3 +38,10 @@ def test_just_as_many_items_as_values(schema: Any, keyword: str, n: int) -> None
         build_graph({**schema, keyword: n + 1})
     (shapes,) = build_graph({"anyOf": [{**schema, keyword: n + 1}, {"type": "null"}]}).nodes
     assert shapes == (Spellings((b"null",)),)
+
+
+def test_listed_strings_are_as_long_as_they_may_be() -> None:
+    items = {"type": "string", "pattern": "^(a{70}|b|cc)$"}
+    for limits, texts in (({"maxLength": 69}, (b"b", b"cc")), ({"minLength": 69}, (b"a" * 70,))):
+        graph = build_graph({"type": "array", "uniqueItems": True, "items": {**items, **limits}})
+        assert (StringLiterals(texts),) in graph.nodes

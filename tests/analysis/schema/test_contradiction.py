@@ -11,10 +11,10 @@ from random_schemas import Schemas
 from shares import share
 
 import maskwright as mw
-from maskwright.analysis.schema import contradiction as module
-from maskwright.analysis.schema.contradiction import Stated, contradiction
+from maskwright.analysis.schema import mistakes as module
 from maskwright.analysis.schema.documents import escaped
 from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.mistakes import Stated, contradiction
 
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
 CASES: list[tuple[Any, str]] = [

@@ -12,7 +12,7 @@ from schema_cases import same_graphs
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema.discriminators import Cases, exclude, implies
+from maskwright.analysis.schema.clauses import Cases, exclude, implies
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.load import load_schema
 

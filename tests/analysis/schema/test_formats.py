@@ -19,15 +19,15 @@ from naive_patterns import is_pattern
 from paths import ROOT
 
 from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.schema.formats import FORMATS, NARROWED, NOT_REGULAR, ONE_SIDED, WIDENED
+from maskwright.analysis.schema.formats import FORMATS, LONGEST, NARROWED, NOT_REGULAR, ONE_SIDED, WIDENED
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.strings import format_automaton, format_most, widest_format, without
+from maskwright.analysis.schema.strings import format_automaton, widest_format, without
 
 CASES = json.loads((ROOT / "tests" / "data" / "cases" / "formats.json").read_text(encoding="utf-8"))["formats"]
 
 
 def conforms(name: str, text: str) -> bool:
-    dfa, most = format_automaton(name), format_most(name)
+    dfa, most = format_automaton(name), LONGEST.get(name)
     assert dfa is not None
     return dfa.matches(text.encode()) and (most is None or len(text) <= most)
 
@@ -237,8 +237,6 @@ def test_what_is_not_regular_is_refused(name: str) -> None:
 
 def test_an_unknown_format_says_nothing() -> None:
     assert format_automaton("color") is None
-    assert format_most("color") is None
-    assert format_most("date") is None
 
 
 def test_what_is_narrowed_is_known() -> None:

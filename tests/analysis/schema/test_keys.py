@@ -14,9 +14,10 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa
 from maskwright.analysis.regex.minimise import column_classes, distances
 from maskwright.analysis.regex.spell import valid_utf8
-from maskwright.analysis.schema.keys import few_keys, key_automaton, key_sets
-from maskwright.analysis.schema.shapes import KeyAutomaton
-from maskwright.analysis.schema.strings import negated, pattern_automaton
+from maskwright.analysis.schema import keys as keys_module
+from maskwright.analysis.schema.keys import key_automaton, key_sets, with_classes
+from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
+from maskwright.analysis.schema.strings import pattern_automaton, without
 
 PATTERNS = ["^x", "y$", "^x-", "b+", "^[a-z]+$", "^$", "é", "^.{2}$", "^(ab)*$", "x.y"]
 LETTERS = "xyab-é"
@@ -122,7 +123,7 @@ def test_what_is_in_no_pattern_is_the_complement() -> None:
     pattern = pattern_automaton("a.*b")
     automaton = key_automaton([pattern], [0, -1], [])
     assert automaton is not None
-    assert Dfa.minimal(automaton.next_state, automaton.ends == 0) == negated(pattern)
+    assert Dfa.minimal(automaton.next_state, automaton.ends == 0) == without(valid_utf8(), pattern)
 
 
 SOME = ("^a", "b$", "^(a|b|ab)$", "^x.*y$", "^[ab]{1,3}$")
@@ -131,8 +132,9 @@ SOME = ("^a", "b$", "^(a|b|ab)$", "^x.*y$", "^[ab]{1,3}$")
 @pytest.mark.parametrize("patterns", [SOME[i:j] for i in range(5) for j in range(i, 6) if j - i < 4])
 @pytest.mark.parametrize("but", [(), ("a",), ("a", "b", "ab", "xy")])
 def test_sets_of_patterns_and_few_keys_are_those_of_the_definition(
-    patterns: tuple[str, ...], but: tuple[str, ...]
+    patterns: tuple[str, ...], but: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(keys_module, "MOST_NAMED", 12)
     automata = [pattern_automaton(text) for text in patterns]
     names = ["".join(letters) for n in range(6) for letters in itertools.product("abxy", repeat=n)]
     sets = {
@@ -144,10 +146,16 @@ def test_sets_of_patterns_and_few_keys_are_those_of_the_definition(
     assert key_sets(automata, keys) == tuple(sorted(sets))
     for chosen in range(1 << (1 << len(automata)) if len(automata) < 3 else 8):
         class_of = [0 if chosen >> number & 1 else -1 for number in range(1 << len(automata))]
-        few = few_keys(automata, class_of, keys, 12)
         automaton = key_automaton(automata, class_of, keys)
         listed = [name for name in names if automaton is not None and ends(automaton, name) >= 0]
-        if few is None:
-            assert len(listed) > 12
+        n = len(keys)
+        objects = Objects(tuple(sorted(keys)), (7,) * n, (True,) * n, (), None, 0, None, tuple(range(n)))
+        made = with_classes(objects, automata, {number: 5 for number in sets if class_of[number] == 0})
+        if made.others:
+            assert made.keys == objects.keys and len(listed) > 12
         else:
-            assert [key.decode() for key, _ in few] == sorted(listed)
+            assert [key.decode() for key in made.keys] == sorted([*but, *listed])
+            assert made.values == tuple(7 if key in keys else 5 for key in made.keys)
+            assert made.required == tuple(key in keys for key in made.keys)
+            order = [key for _, key in sorted(zip(made.ranks or (), made.keys, strict=True))]
+            assert order == [*objects.keys, *sorted(name.encode() for name in listed)]

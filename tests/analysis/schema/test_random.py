@@ -15,7 +15,7 @@ from shares import share
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.leaves import LEAVES
+from maskwright.analysis.schema.scalars import LEAVES
 
 jsonschema = pytest.importorskip("jsonschema", reason="the library jsonschema is the oracle; install it")
 

@@ -1,25 +1,29 @@
-"""Which subschemas no value satisfies, and by which keywords: for people who look for mistakes.
+"""What people look for who look for mistakes: keywords that contradict one another, or say nothing.
 
 In: a schema without a value. Out: a few of its keywords that no value satisfies together, each of
 which is needed: without it some value would. They are found by leaving keywords out. In: any
-schema. Out: its subschemas without a value, by itself or together with others.
+schema. Out: its subschemas without a value, by itself or together with others; its subschemas with
+their places, and the keywords that do nothing there.
 """
 
 from __future__ import annotations
 
 import copy
+import difflib
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 from maskwright.analysis.arguments import printable
 from maskwright.analysis.errors import EmptySchemaError, MaskwrightError
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.analysis.schema import known_keywords as k
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_named, escaped, read_document
 from maskwright.analysis.schema.drafts import living
+from maskwright.analysis.schema.formats import FORMATS, NOT_REGULAR
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.known_keywords import DEPENDENT, REFERENCES, WITH_LIST, WITH_NAMED, WITH_ONE
 from maskwright.analysis.schema.shapes import NO_NODE
 
 MOST_TRIES, MOST_READ = 300, 1_000_000
@@ -29,7 +33,7 @@ that are read in all."""
 MOST_SHOWN = 6
 """Keywords that a message names."""
 
-_BY_NAME, _LISTS, _ONES = WITH_NAMED - {"dependencies"}, WITH_LIST - {"oneOf"}, WITH_ONE - {"not", "if"}
+_BY_NAME, _LISTS, _ONES = k.WITH_NAMED - {"dependencies"}, k.WITH_LIST - {"oneOf"}, k.WITH_ONE - {"not", "if"}
 """Keywords of whose schemas some can be left out: `true` instead of one allows more."""
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
 """Keywords that stay, since others would mean something else without them: their subschemas become
@@ -170,7 +174,7 @@ class _Search:
     def _can_go(key: str, schema: dict[str, Any]) -> bool:
         if key in _OTHERS_DEPEND or (key == "minContains" and not schema[key]):
             return key == "items" and "additionalItems" not in schema
-        return not key.startswith("$") or key in REFERENCES
+        return not key.startswith("$") or key in k.REFERENCES
 
     def _inside(self, place: str, pointer: str, key: str, schema: dict[str, Any]) -> None:
         """What is needed inside a keyword, or the keyword. place : its JSON pointer."""
@@ -204,7 +208,7 @@ class _Search:
                 self.stated.append(Stated(where, "", full[name]))
 
 
-_CHOOSING = {"anyOf", "oneOf", "if", "not", "$dynamicRef", "$recursiveRef"} | DEPENDENT
+_CHOOSING = {"anyOf", "oneOf", "if", "not", "$dynamicRef", "$recursiveRef"} | k.DEPENDENT
 """Keywords under which a conjunction without a value is nothing unusual."""
 
 
@@ -274,4 +278,160 @@ def _looked(builder: Builder) -> Emptiness:
     return Emptiness(root not in alive, tuple(pointers), tuple(together))
 
 
-__all__ = ["Emptiness", "Stated", "contradiction", "empty_subschemas", "in_words"]
+# -- keywords that say nothing
+
+Severity = Literal["warning", "info"]
+
+_OF_TYPE = {
+    "string": k.OF_STRINGS,
+    "number": k.OF_NUMBERS,
+    "array": k.OF_ARRAYS | {"unevaluatedItems"},
+    "object": k.OF_OBJECTS | k.DEPENDENT | {"unevaluatedProperties"},
+}
+_TYPE_OF = {keyword: kind for kind, keywords in _OF_TYPE.items() for keyword in keywords}
+"""Keyword -> the type of which alone it says something."""
+_KNOWN = k.SAYING | k.DESCRIBING
+_PARTNERS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
+"""Keyword -> the one without which it says nothing."""
+
+_FORMATS = FORMATS.keys() | NOT_REGULAR
+_OTHERS_FORMATS = {"url": "uri", "guid": "uuid", "ip-address": "ipv4"}
+"""What other languages call formats of JSON Schema."""
+
+Idle = tuple["Place", str, Severity, str, str]
+"""The subschema, the keyword ("?" before an unknown one), severity, what is so, what to do."""
+
+
+class Place(NamedTuple):
+    """A subschema where it stands.
+
+    path : the keys and offsets that lead to it.
+    schema : its keywords.
+    draft : the draft that holds there.
+    is_negated : whether it stands under `not` or `if`, where it need not be satisfied.
+    """
+
+    path: tuple[str | int, ...]
+    schema: dict[str, Any]
+    draft: int
+    is_negated: bool
+
+    @property
+    def pointer(self) -> str:
+        """Its JSON pointer. PERF: few are asked for."""
+        return "".join([f"/{escaped(key)}" for key in self.path])
+
+
+def places_of(schema: Any, draft: int) -> Iterator[Place]:
+    """The subschemas of a schema that are objects, the outer ones first.
+
+    Raises: nothing; what is malformed is left out.
+    """
+    todo: list[tuple[tuple[str | int, ...], Any, bool]] = [((), schema, False)]
+    while todo:
+        path, one, is_negated = todo.pop()
+        if not isinstance(one, dict):
+            continue
+        yield Place(path, one, draft, is_negated)
+        inside: list[tuple[tuple[str | int, ...], Any, bool]] = []
+        for key, value in one.items():
+            under = is_negated or key in ("not", "if")
+            if key in k.WITH_NAMED and isinstance(value, dict):
+                inside += [((*path, key, name), each, under) for name, each in value.items()]
+            elif key in k.WITH_LIST and isinstance(value, list):
+                inside += [((*path, key, i), each, under) for i, each in enumerate(value)]
+            elif key in k.WITH_ONE:
+                inside.append(((*path, key), value, under))
+        todo += reversed(inside)
+
+
+def idle_keywords(places: Iterable[Place]) -> Iterator[Idle]:
+    """The keywords that say nothing of any value."""
+    for place in places:
+        schema = place.schema
+        if "$ref" in schema and place.draft <= 7:
+            for keyword in schema:
+                if keyword in k.SAYING - {"$ref"}:
+                    why = f"{keyword} stands beside $ref, where drafts up to 7 do not read it"
+                    yield place, keyword, "warning", why, "put both into an allOf, or name a newer draft with $schema"
+            continue
+        for keyword in schema:
+            found = _idle(place, keyword)
+            if found is not None:
+                yield place, *found
+
+
+def _idle(place: Place, keyword: str) -> tuple[str, Severity, str, str] | None:
+    """Why a keyword does nothing, if so."""
+    schema, draft = place.schema, place.draft
+    if keyword not in _KNOWN:
+        return _unknown(keyword)
+    found: tuple[str, str] | None
+    if keyword == "format" and (unknown := _unknown_format(schema["format"])):
+        return keyword, *unknown
+    if k.SINCE.get(keyword, 0) > draft:
+        why = f"{keyword} came with draft {k.SINCE[keyword]}, and here draft {draft} holds"
+        found = why, "name a newer draft with $schema"
+    elif keyword == "$recursiveRef" and draft != 2019:
+        found = "$recursiveRef is of draft 2019-09 only", "write $dynamicRef"
+    elif keyword == "additionalItems" and (draft >= 2020 or not isinstance(schema.get("items"), list)):
+        is_none = draft >= 2020
+        why = "is no keyword of draft 2020-12" if is_none else "does nothing without an array of items"
+        found = f"additionalItems {why}", "write items (beside prefixItems in draft 2020-12)"
+    elif (partner := _PARTNERS.get(keyword, keyword)) not in schema:
+        found = f"{keyword} does nothing without {partner}", f"add {partner}, or remove {keyword}"
+    elif keyword == "if" and "then" not in schema and "else" not in schema:
+        found = "if does nothing without then or else", "add one of them, or remove if"
+    else:
+        found = _of_another_type(schema, keyword)
+    return None if found is None else (keyword, "warning", *found)
+
+
+def misspelled(schema: Any) -> Iterator[str]:
+    """What to say, as lint does, of each keyword or format that is nearly a known one."""
+    for place in places_of(schema, 0):
+        for keyword in place.schema:
+            found: tuple[str, str, str] | None = None
+            if keyword == "format":
+                found = _unknown_format(place.schema["format"])
+            elif keyword not in _KNOWN and isinstance(keyword, str) and (unknown := _unknown(keyword)):
+                found = unknown[1:]
+            if found is not None and found[0] == "warning":
+                yield f"{place.pointer}/{escaped(keyword)}: {found[1]}, so it changes nothing: {found[2]}"
+
+
+@lru_cache(maxsize=4096)  # PERF: one keyword stands in many places, and looking for near ones takes 50 us
+def _unknown(keyword: str) -> tuple[str, Severity, str, str] | None:
+    if keyword.startswith("x-"):
+        return None
+    near = difflib.get_close_matches(keyword, sorted(k.SAYING), 1, 0.8)
+    if near:
+        return f"?{keyword}", "warning", f"there is no keyword {keyword!r}", f"write {near[0]!r}, if that is meant"
+    what = f"{keyword!r} is no keyword of JSON Schema"
+    return f"?{keyword}", "info", what, "remove it, unless another program reads it"
+
+
+def _unknown_format(name: Any) -> tuple[Severity, str, str] | None:
+    """What to say of a format that JSON Schema does not have: severity, what is so, what to do."""
+    if not isinstance(name, str) or name in _FORMATS:
+        return None
+    # a name with a number, such as pydantic's uuid4, is another's own
+    near = [] if name[-1:].isdigit() else difflib.get_close_matches(name.casefold(), sorted(_FORMATS), 1, 0.8)
+    if name in _OTHERS_FORMATS or near:
+        meant = _OTHERS_FORMATS.get(name) or near[0]
+        return "warning", f"there is no format {name!r}", f"write {meant!r}, if that is meant"
+    return "info", f"format {name!r} is none of JSON Schema's, so it says nothing", "use a pattern"
+
+
+def _of_another_type(schema: Mapping[str, Any], keyword: str) -> tuple[str, str] | None:
+    """What to say of a keyword that is about another type than the schema's, and what to do."""
+    wanted = _TYPE_OF.get(keyword)
+    given = schema.get("type")
+    names = [given] if isinstance(given, str) else given
+    if wanted is None or not isinstance(names, list):
+        return None
+    if wanted in names or (wanted == "number" and "integer" in names):
+        return None
+    is_of = "or ".join(f"{name} " for name in map(str, names)).strip()
+    why = f"{keyword} is about values of type {wanted}, but type is {is_of}"
+    return why, f"remove it, or allow the type {wanted}"
