@@ -347,10 +347,12 @@ def facts_of(prompt: str, found: Completion, reference: str | None, store: Reque
 
 
 def _judged_by_schema(text: str, store: Any) -> dict[str, str] | None:
-    from maskwright.validation.instances import judge_text
+    from maskwright.validation.instances import InstanceJudge
 
-    said = judge_text(store.constraint, text)
-    return None if said is None else {"by": said.by, "answer": said.answer, "message": said.why}
+    if store.constraint.kind != "schema":
+        return None  # nobody else judges texts of a pattern
+    said = InstanceJudge(store.constraint).judge(text)
+    return {"by": said.by, "answer": said.answer, "message": said.message}
 
 
 def judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | None:
