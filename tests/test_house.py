@@ -26,7 +26,7 @@ CEILINGS = {
     "analysis/dialects": 300,
     "analysis/fronts": 4_050,
     "analysis/grammar": 1_800,
-    "analysis/legality": 3_800,
+    "analysis/legality": 3_650,
     "analysis/lexing": 2_000,
     "analysis/loading": 1_650,
     "analysis/lr": 3_500,

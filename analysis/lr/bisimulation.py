@@ -53,14 +53,14 @@ from maskwright.analysis.lr.encoding import (
     without_choice,
 )
 from maskwright.analysis.lr.lookaheads import Lookaheads
-from maskwright.analysis.regex.minimise import Blocks, first_of_each
+from maskwright.analysis.regex.minimise import Blocks
 
 
 @dataclass(frozen=True)
 class Partition:
     """The class of each state, column, nonterminal and rule, numbered by least member.
 
-    states : (n_states,) int32.
+    states : (n_states,) int32. -1 for a state to be left out.
     columns : (T + 1,) int32, END's the last. -1 for a column without any action, i.e. a terminal
         that no text can use.
     nonterminals : (n_nonterminals,) int32.
@@ -71,6 +71,12 @@ class Partition:
     columns: Array
     nonterminals: Array
     rules: Array
+
+    @classmethod
+    def of_states(cls, states: Array, rows: Rows) -> Partition:
+        """The partition in which all but the states stay as they are."""
+        sizes = rows.n_terminals + 1, rows.n_nonterminals, len(rows.rule_lhs)
+        return cls(states, *(np.arange(size, dtype=np.int32) for size in sizes))
 
 
 @dataclass(frozen=True)
@@ -186,7 +192,7 @@ def bisimulate(tables: LrTables) -> LrTables:
     Cost: as `coarsest_partition`.
     """
     rows = Rows.of_tables(tables)
-    return merge_rows(rows, find_partition(rows))
+    return write_tables(rows, find_partition(rows))
 
 
 def find_partition(rows: Rows) -> Partition:
@@ -271,10 +277,10 @@ def _split_by_sets(blocks: Blocks, terminals: range, sets: Sequence[int]) -> lis
     return moved
 
 
-def merge_rows(rows: Rows, classes: Partition) -> LrTables:
+def write_tables(rows: Rows, classes: Partition) -> LrTables:
     """The tables in which what a partition says is equivalent is one."""
     n_terminals = rows.n_terminals
-    state_of, rule_of = first_of_each(classes.states), first_of_each(classes.rules)
+    state_of, rule_of = _least(classes.states), _least(classes.rules)
     shape = len(state_of), int(classes.columns.max()) + 1
     number = np.full(len(classes.states), -1, np.int32)
     number[state_of] = np.arange(len(state_of), dtype=np.int32)
@@ -284,15 +290,16 @@ def merge_rows(rows: Rows, classes: Partition) -> LrTables:
     goto[row[gotos], classes.nonterminals[rows.symbol[gotos] - n_terminals]] = reached[gotos]
     shifts = (row >= 0) & (rows.symbol < n_terminals)
     columns_of = cache(lambda terminals: np.unique(classes.columns[bits(terminals)]))
-    cells = [(row[shifts], classes.columns[rows.symbol[shifts]], reached[shifts] + 1)]
-    end = np.array([shape[1] - 1])
+    parts = [(row[shifts], classes.columns[rows.symbol[shifts]], reached[shifts] + 1)]
     for merged, state in enumerate(state_of.tolist()):
-        if state in rows.accepting:
-            cells.append((np.array([merged]), end, np.array([ACCEPT])))
+        actions = {ACCEPT: 1 << n_terminals} if state in rows.accepting else {}
         for rule, terminals in rows.reduces[state]:
+            reduction = -int(classes.rules[rule]) - 1
+            actions[reduction] = actions.get(reduction, 0) | terminals
+        for plain, terminals in actions.items():
             columns = columns_of(terminals)
-            cells.append((np.full(len(columns), merged), columns, np.full(len(columns), -classes.rules[rule] - 1)))
-    action, alternatives = _as_cells(shape, *map(np.concatenate, zip(*cells, strict=True)))
+            parts.append((np.full(len(columns), merged), columns, np.full(len(columns), plain)))
+    action, alternatives = _as_cells(shape, *map(np.concatenate, zip(*parts, strict=True)))
     entered = np.concatenate([classes.columns[:-1], shape[1] + classes.nonterminals, np.array([-1], np.int32)])
     return finish_tables(
         action,
@@ -311,20 +318,25 @@ def _as_cells(
 ) -> tuple[Array, Alternatives]:
     """The table that holds some plain actions, and the cells of it with several.
 
-    rows, columns, actions : (n,) integers; repeats allowed.
+    rows, columns, actions : (n,) integers; no action is twice in a cell.
     """
-    low = 1 << 31
-    keys = np.unique((rows.astype(np.int64) * shape[1] + columns) << 32 | (actions.astype(np.int64) + low))
-    cells, plain = keys >> 32, (keys & ((1 << 32) - 1)) - low
+    cells = rows.astype(np.int64) * shape[1] + columns
     table = np.zeros(shape, np.int32)
-    table.flat[cells] = plain
-    alternatives = Alternatives()
+    table.flat[cells] = actions
+    order = np.argsort(cells, kind="stable")
+    cells, alternatives = cells[order], Alternatives()
     several: dict[int, list[int]] = {}
     for at in np.flatnonzero(cells[1:] == cells[:-1]).tolist():
-        several.setdefault(int(cells[at]), [int(plain[at])]).append(int(plain[at + 1]))
+        several.setdefault(int(cells[at]), [int(actions[order[at]])]).append(int(actions[order[at + 1]]))
     for cell, members in several.items():
         table.flat[cell] = alternatives.encode(members)
     return table, alternatives
+
+
+def _least(classes: Array) -> npt.NDArray[np.intp]:
+    """The least member of each class, without class -1."""
+    values, first = np.unique(classes, return_index=True)
+    return first[values >= 0]
 
 
 def _by_least(keys: Sequence[Hashable]) -> Array:

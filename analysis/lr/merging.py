@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, build_automaton
-from maskwright.analysis.lr.bisimulation import Rows, bisimulate, find_partition, merge_rows
+from maskwright.analysis.lr.bisimulation import Rows, bisimulate, find_partition, write_tables
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import Lookaheads, has_conflicts, lookaheads
@@ -33,13 +34,19 @@ class Merged:
     """The merged tables of a grammar.
 
     tables : as `bisimulate(build_lr_tables(grammar, conflicts))`.
-    can_follow : as `encoding.can_follow` of the full tables.
     is_decided : whether some cell had several actions, of which one is left.
     """
 
     tables: LrTables
-    can_follow: CanFollow
     is_decided: bool = False
+
+    @cached_property
+    def can_follow(self) -> CanFollow:
+        """`encoding.can_follow`, the same of the merged tables and of the full ones.
+
+        Equivalent terminals lead from any state to equivalent states.
+        """
+        return can_follow(self.tables)
 
 
 def build_merged_tables(grammar: Grammar, conflicts: Conflicts) -> Merged:
@@ -80,32 +87,13 @@ def _made(grammar: Grammar, conflicts: Conflicts) -> Merged:
     automaton = build_automaton(grammar)
     sets = lookaheads(automaton)
     if conflicts == "all" and has_conflicts(automaton, sets):
-        full = prune(automaton, tables_of(automaton, sets, conflicts))
-        tables = bisimulate(full)
+        tables = bisimulate(prune(automaton, tables_of(automaton, sets, conflicts)))
         _check_size(grammar, tables.n_states, tables.n_terminals + 1 + tables.n_nonterminals)
-        return Merged(tables, can_follow(full))
+        return Merged(tables)
     if conflicts == "shift":
         refuse_endless_tables(grammar, lambda: tables_of(automaton, sets, conflicts))
     is_decided = conflicts == "shift" and has_conflicts(automaton, sets)
-    return Merged(merge(automaton, sets, conflicts), _can_follow(automaton, sets), is_decided)
-
-
-def _can_follow(automaton: Automaton, sets: Lookaheads) -> CanFollow:
-    """`encoding.can_follow` of the full tables."""
-    n = automaton.grammar.n_terminals
-    follows = [0] * n
-    for symbol, shifts, reduces in zip(automaton.accessing, automaton.shifted, sets, strict=True):
-        if 0 <= symbol < n:
-            for terminals in (shifts, *reduces):
-                follows[symbol] |= terminals
-    shared: dict[int, bytes] = {}
-    rows = [shared.setdefault(row, row.to_bytes(n // 8 + 1, "little")) for row in follows]
-    used: list[bool] = automaton.is_used.tolist()
-
-    def answer(first: int, second: int) -> bool:
-        return used[first] and used[second] and bool(rows[first][second >> 3] >> (second & 7) & 1)
-
-    return answer
+    return Merged(merge(automaton, sets, conflicts), is_decided)
 
 
 def _check_size(grammar: Grammar, n_states: int, n_symbols: int) -> None:
@@ -128,4 +116,4 @@ def merge(automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> LrTab
     classes = find_partition(rows)
     states, *symbols = (int(each.max()) + 1 for each in (classes.states, classes.columns, classes.nonterminals))
     _check_size(automaton.grammar, states, sum(symbols))
-    return merge_rows(rows, classes)
+    return write_tables(rows, classes)
