@@ -211,13 +211,10 @@ class _Reductions:
         replaced_by : (base, nonterminal pushed on it) -> the nonterminal that replaces it there.
         """
         done: set[tuple[int, int]] = set()
-        for base, first in replaced_by:
-            chain: dict[int, None] = {}
-            nonterminal = first
-            while (base, nonterminal) in replaced_by and (base, nonterminal) not in done:
-                chain[nonterminal] = None
-                done.add((base, nonterminal))
-                nonterminal = replaced_by[base, nonterminal]
-            if nonterminal in chain:
-                members = list(chain)
-                raise _Loop(members[members.index(nonterminal) :])
+        for start in replaced_by:
+            chain = [start]
+            while chain[-1] in replaced_by and chain[-1] not in done:
+                done.add(chain[-1])
+                chain.append((start[0], replaced_by[chain[-1]]))
+            if chain[-1] in chain[:-1]:
+                raise _Loop(nonterminal for _, nonterminal in chain[chain.index(chain[-1]) :])
