@@ -50,7 +50,6 @@ from maskwright.analysis.lr.encoding import (
     Array,
     LrTables,
     finish_tables,
-    without_choice,
 )
 from maskwright.analysis.lr.lookaheads import Lookaheads
 from maskwright.analysis.regex.minimise import Blocks
@@ -144,20 +143,22 @@ class Rows:
     def of_tables(cls, tables: LrTables) -> Rows:
         """The rows of tables."""
         n_terminals = tables.n_terminals
-        first = without_choice(tables.action, tables.alternatives)
-        next_state = np.concatenate(
-            [np.where((first > 0) & (first < ACCEPT), first - 1, -1)[:, :-1], tables.goto], axis=1
-        )
+        several = tables.action >= CONFLICT
+        first = tables.action.copy()
+        first[several] = tables.alternatives[first[several] - CONFLICT + 1]  # a shift or ACCEPT comes first
+        next_state = np.where((first > 0) & (first < ACCEPT), first - 1, -1)[:, :-1]
+        next_state = np.concatenate([next_state, tables.goto], axis=1)
         source, symbol = (found.astype(np.int32) for found in np.nonzero(next_state >= 0))
         reduces = []
-        for row in tables.action:
+        for state, row in enumerate(tables.action):
             look()
             found: dict[int, int] = {}
-            for action in np.unique(row[(row < 0) | (row >= CONFLICT)]).tolist():
-                terminals = int.from_bytes(np.packbits(row == action, bitorder="little").tobytes(), "little")
-                for one in tables.plain(action):
-                    if one < 0:
-                        found[-one - 1] = found.get(-one - 1, 0) | terminals
+            for column in np.unique(row, return_index=True)[1].tolist():
+                actions = tables.actions(state, column)
+                if any(action < 0 for action in actions):
+                    held = np.packbits(row == row[column], bitorder="little").tobytes()
+                    for rule in (-action - 1 for action in actions if action < 0):
+                        found[rule] = found.get(rule, 0) | int.from_bytes(held, "little")
             reduces.append(sorted(found.items()))
         return cls(
             n_terminals,

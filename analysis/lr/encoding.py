@@ -101,10 +101,7 @@ class LrTables:
 
     def actions(self, state: int, column: int) -> tuple[int, ...]:
         """The plain actions of a cell, in the order of `alternatives`; () for an error."""
-        return self.plain(int(self.action[state, column]))
-
-    def plain(self, action: int) -> tuple[int, ...]:
-        """The plain actions that one action stands for, as `actions` of a cell."""
+        action = int(self.action[state, column])
         if action < CONFLICT:
             return (action,) if action != ERROR else ()
         at = action - CONFLICT
@@ -156,7 +153,7 @@ def finish_tables(
     action : (n_states, T + 1) int32. alternatives : its cells with several actions.
     goto, rule_lhs, rule_length, accessing, terminal_column, origin : as in `LrTables`.
     """
-    start, below = predecessors(without_choice(action, np.array(alternatives.values, np.int32)), goto)
+    start, below = predecessors(action, goto, alternatives)
     arrays = [
         np.array(array, np.int32, order="C")
         for array in (
@@ -186,21 +183,18 @@ def default_rules(action: Array) -> Array:
     return rule.astype(np.int32)
 
 
-def without_choice(action: Array, alternatives: Array) -> Array:
-    """The actions (n_states, T + 1) int32; of several the first: a shift comes first."""
-    several = action >= CONFLICT
-    first = action.copy()
-    first[several] = alternatives[action[several] - CONFLICT + 1]
-    return first
-
-
-def predecessors(action: Array, goto: Array) -> tuple[Array, Array]:
+def predecessors(action: Array, goto: Array, alternatives: Alternatives) -> tuple[Array, Array]:
     """`LrTables.predecessor_start` and `LrTables.predecessors`.
 
-    action : (n_states, T + 1) int32, as `without_choice`. goto : (n_states, n_nonterminals) int32.
+    action : (n_states, T + 1) int32. goto : (n_states, n_nonterminals) int32. alternatives : the
+        action's.
     """
     n_states = len(action)
-    shifted = np.where(action == ACCEPT, ERROR, action)
+    shifted = action.copy()
+    first = np.array([*alternatives.values, 0], np.int32)
+    several = shifted >= CONFLICT
+    shifted[several] = first[shifted[several] - CONFLICT + 1]  # a shift comes first
+    shifted[shifted == ACCEPT] = ERROR
     state, column = np.nonzero(shifted > 0)
     base, nonterminal = np.nonzero(goto >= 0)
     above = np.concatenate([shifted[state, column] - 1, goto[base, nonterminal]]).astype(np.int64)
