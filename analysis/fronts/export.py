@@ -32,13 +32,14 @@ from maskwright.analysis.fronts.lexicon import RunOn, run_ons
 from maskwright.analysis.fronts.neighbours import neighbours
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import normalise, nullable_symbols, reduce
-from maskwright.analysis.graphs import reachable, unions
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
+from maskwright.analysis.lr.lookaheads import relations
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.regex.charset import Ranges, complement
 from maskwright.analysis.regex.dfa import concatenate, difference
@@ -357,37 +358,13 @@ class Competition:
     """Which terminals compete in the states of a grammar's LALR parser, and where they can come."""
 
     def __init__(self, grammar: Grammar) -> None:
-        n = grammar.n_terminals
         self._ignored = _bits(grammar.ignored)
-        grammar = parsed_grammar(grammar, "all")
-        automaton = build_automaton(grammar)
-        nullable = nullable_symbols(grammar)
-        after: list[dict[int, int]] = [{} for _ in range(automaton.n_states)]
-        for source, symbol, target in zip(
-            automaton.source.tolist(), automaton.symbol.tolist(), automaton.target.tolist(), strict=True
-        ):
-            after[source][symbol] = target
-        self._read = unions(
-            [[target for symbol, target in row.items() if symbol in nullable] for row in after],
-            list(automaton.shifted),
-        )
-        gotos = [(state, symbol) for state, row in enumerate(after) for symbol in row if symbol >= n]
-        number = {goto: i for i, goto in enumerate(gotos)}
-        self._behind = [after[state][symbol] for state, symbol in gotos]
-        self._includes: list[list[int]] = [[] for _ in gotos]
-        self._lookback: list[list[int]] = [[] for _ in range(automaton.n_states)]
-        for i, (start, lhs) in enumerate(gotos):
-            for rule in grammar.rules_of[lhs]:
-                tail = len(rule.rhs)  # from here on all symbols are nullable
-                while tail and rule.rhs[tail - 1] in nullable:
-                    tail -= 1
-                state = start
-                for at, symbol in enumerate(rule.rhs):
-                    if symbol >= n and at >= tail - 1:
-                        self._includes[number[state, symbol]].append(i)
-                    state = after[state][symbol]
-                self._lookback[state].append(i)
-        self._follow = unions(self._includes, [self._read[state] for state in self._behind])
+        automaton = build_automaton(parsed_grammar(grammar, "all"))
+        self._read, self._behind, self._includes, self._follow, lookback = relations(automaton)
+        self._lookback: list[list[int]] = [[] for _ in self._read]
+        for ends, heads in lookback:
+            for state, head in zip(ends.tolist(), heads.tolist(), strict=True):
+                self._lookback[state].append(head)
         self._known: dict[tuple[int, int], bool] = {}
 
     @cached_property

@@ -9,12 +9,11 @@ symbols on the stack at the end are last symbols of rules, from the start symbol
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise, nullable_symbols
-from maskwright.analysis.graphs import reachable, unions
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.automaton import bits
+from maskwright.analysis.lr.loops import first_terminals, last_terminals
 
 
 def neighbours(grammar: Grammar) -> list[int]:
@@ -26,7 +25,7 @@ def neighbours(grammar: Grammar) -> list[int]:
     """
     nullable = nullable_symbols(grammar)
     first = first_terminals(grammar, nullable)
-    last = _reached(grammar, nullable, lambda rule: rule.rhs[::-1])
+    last = last_terminals(grammar, nullable)
     behind = [0] * (grammar.n_terminals + grammar.n_nonterminals)
     for rule in grammar.rules:
         for at, symbol in enumerate(rule.rhs):
@@ -40,28 +39,6 @@ def neighbours(grammar: Grammar) -> list[int]:
             for terminal in bits(last[symbol]):
                 found[terminal] |= terminals
     return found
-
-
-def first_terminals(grammar: Grammar, nullable: frozenset[int]) -> list[int]:
-    """For each symbol the terminals that a text of it can begin with, as bits.
-
-    nullable : the nonterminals that derive the empty text.
-    """
-    return _reached(grammar, nullable, lambda rule: rule.rhs)
-
-
-def _reached(grammar: Grammar, nullable: frozenset[int], ordered: Callable[[Rule], tuple[int, ...]]) -> list[int]:
-    """For each symbol the terminals that a text of it can begin with, as bits.
-
-    ordered : a rule's body in the order of reading; reversed, the terminals that texts end with.
-    """
-    begins: list[list[int]] = [[] for _ in range(grammar.n_terminals + grammar.n_nonterminals)]
-    for rule in grammar.rules:
-        for symbol in ordered(rule):
-            begins[rule.lhs].append(symbol)
-            if symbol not in nullable:
-                break
-    return unions(begins, [1 << symbol for symbol in range(grammar.n_terminals)] + [0] * grammar.n_nonterminals)
 
 
 def is_prefix_free(grammar: Grammar) -> bool:

@@ -110,6 +110,9 @@ class Explainer:
                 if verdict.holds is not True:
                     return verdict
             return Verdict(True, decider, f"{text} is legal {after}: after each terminal and at the start")
+        left, first, second = context[0], context[1:] + premise, context[1:] + conclusion
+        if max(len(first), len(second)) > MAX_LENGTH:
+            return Verdict(None, decider, f"the sequence is longer than {MAX_LENGTH} terminals")
         if context == (START,):
             legal = not self.deciders.is_never_legal(context, conclusion)
             if legal or self.deciders.is_never_legal(context, premise):
@@ -117,10 +120,7 @@ class Explainer:
                 return Verdict(True, decider, reason)
             return Verdict(False, decider, f"{text} is not legal at the start of the text", self._names(premise))
         if context[0] == START:
-            return self._implied(decider, (START,), (*context[1:], *premise), (*context[1:], *conclusion))
-        left, first, second = context[0], context[1:] + premise, context[1:] + conclusion
-        if max(len(first), len(second)) > MAX_LENGTH:
-            return Verdict(None, decider, f"the sequence is longer than {MAX_LENGTH} terminals")
+            return self._implied(decider, (START,), first, second)
         states, refusing = self._explore(left, first, second)
         if not refusing:
             closed = self._closed_set(states, second)

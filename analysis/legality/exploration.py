@@ -297,38 +297,26 @@ def _run(
 
     Nodes and edges are in breadth-first order.
     """
-    nodes: dict[Configuration, None] = dict.fromkeys(starts[:max_states])
+    nodes = dict.fromkeys(starts[:max_states])
     edges: list[Edge] = []
-    queue = deque(nodes)
     is_truncated = len(starts) > max_states
-    while queue:
-        source = queue.popleft()
+    agenda = list(nodes)
+    for source in agenda:  # grows while it is read
         position, consumed, stack = source
-        if consumed == len(word):
-            continue
-        symbol = pushdown.next_symbol(position)
-        after = Position(position.rule, position.dot + 1)
-        steps: list[Edge] = []
-        if symbol is None and stack:
-            steps.append(Edge(source, None, None, Configuration(stack[0], consumed, stack[1:])))
-        elif symbol is None:
-            for address in pushdown.return_addresses(position.rule):
-                steps.append(Edge(source, None, address, Configuration(address, consumed, ())))
-        elif symbol == word[consumed]:
-            steps.append(Edge(source, symbol, None, Configuration(after, consumed + 1, stack)))
-        elif len(stack) < max_stack or forget:
-            for entry in pushdown.rule_starts.get(symbol, ()):
-                steps.append(Edge(source, None, None, Configuration(entry, consumed, (after, *stack)[:max_stack])))
-        elif symbol in pushdown.rule_starts:
-            is_truncated = True
-        for edge in steps:
-            if edge.target not in nodes and len(nodes) >= max_states:
+        for move in pushdown.moves[position] if consumed < len(word) else ():
+            if move.read not in (None, word[consumed]) or (stack and move.popped not in (None, stack[0])):
+                continue
+            target = source.after(move)
+            target = target._replace(stack=target.stack[:max_stack])
+            if (move.pushed and len(stack) >= max_stack and not forget) or (
+                target not in nodes and len(nodes) >= max_states
+            ):
                 is_truncated = True
                 continue
-            if edge.target not in nodes:
-                nodes[edge.target] = None
-                queue.append(edge.target)
-            edges.append(edge)
+            if target not in nodes:
+                nodes[target] = None
+                agenda.append(target)
+            edges.append(Edge(source, move.read, None if stack else move.popped, target))
     return _Run(tuple(nodes), tuple(edges), is_truncated)
 
 

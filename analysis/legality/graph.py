@@ -6,7 +6,7 @@ In: nodes and edges with their labels. Out: the same, as `drawing`, networkx and
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -64,34 +64,10 @@ class Graph(Generic[NodeT]):
 
     nodes : node -> how it looks, in a fixed order.
     edges : in a fixed order; their ends are among `nodes`.
-
-    >>> nodes = {"a": Look("A", start=True), "b": Look("B")}
-    >>> Graph(nodes, [Link("a", "b"), Link("b", "b")]).successors()
-    {'a': ['b'], 'b': ['b']}
     """
 
     nodes: Mapping[NodeT, Look]
     edges: Sequence[Link[NodeT]]
-
-    def successors(self) -> dict[NodeT, list[NodeT]]:
-        """Node -> the targets of its edges, each once, in the order of `edges`."""
-        found: dict[NodeT, dict[NodeT, None]] = {node: {} for node in self.nodes}
-        for edge in self.edges:
-            found[edge.source][edge.target] = None
-        return {node: list(targets) for node, targets in found.items()}
-
-    def layers(self) -> Iterator[list[NodeT]]:
-        """The nodes that can be reached from the start nodes, by their distance from them."""
-        successors = self.successors()
-        layer = [node for node, look in self.nodes.items() if look.start]
-        seen = set(layer)
-        while layer:
-            yield layer
-            following: dict[NodeT, None] = {}
-            for node in layer:
-                following.update((target, None) for target in successors[node] if target not in seen)
-            seen.update(following)
-            layer = list(following)
 
     def to_networkx(self) -> nx.MultiDiGraph[NodeT]:
         """The graph for networkx; the fields of `Look` and `Link` are attributes.

@@ -92,9 +92,14 @@ class Judge:
         newlines that are dropped inside brackets; kept ones stay as they are, ENDED_NEWLINE or the
         terminal. A sequence without newlines has one variant, itself.
         """
-        if self.layout is None or (ENDED_NEWLINE not in sequence and self.newline not in sequence):
-            return [sequence]
-        return list(dict.fromkeys(self.variant(left, sequence, depth) for depth in self.depths(left, sequence)))
+        return [variant for (variant,) in self._variants(left, sequence)]
+
+    def _variants(self, left: int, *sequences: Symbols) -> list[tuple[Symbols, ...]]:
+        """The distinct variants of some sequences, side by side for each number of brackets."""
+        if self.layout is None or all(ENDED_NEWLINE not in one and self.newline not in one for one in sequences):
+            return [sequences]
+        each = (tuple(self.variant(left, one, depth) for one in sequences) for depth in self.depths(left, *sequences))
+        return list(dict.fromkeys(each))
 
     def depths(self, left: int, *sequences: Symbols) -> range:
         """The numbers of brackets open before `left` that the sequences' variants tell apart."""
@@ -152,16 +157,14 @@ class Judge:
 
         Cost: as `Deciders.judge` of all variants.
         """
+        legal = np.zeros(len(cases), np.bool_)
         queries: list[Query] = []
         owner: list[int] = []
-        legal = np.zeros(len(cases), np.bool_)
         for number, (left, sequence) in enumerate(cases):
-            for variant in self.variants(left, sequence):
-                if not variant:
-                    legal[number] = True
-                else:
-                    queries.append(Query(left, self._plain(variant)))
-                    owner.append(number)
+            variants = self.variants(left, sequence)
+            legal[number] = () in variants
+            queries += [Query(left, self._plain(variant)) for variant in variants if variant]
+            owner += [number] * sum(map(bool, variants))
         verdicts = self.never_deciders.judge(queries, progress)
         legal[np.array(owner, np.int64)[verdicts != NEVER]] = True
         return ~legal
@@ -176,19 +179,15 @@ class Judge:
 
         Cost: as `Deciders.judge` of all variants.
         """
+        proved = np.ones(len(cases), np.bool_)
         queries: list[Query] = []
         owner: list[int] = []
-        proved = np.ones(len(cases), np.bool_)
         for number, (left, sequence) in enumerate(cases):
-            if left == ANYWHERE and sequence:
-                proved[number] = False
-                continue
-            for variant in self.variants(left, sequence):
-                if not self._is_certain(left, variant):
-                    proved[number] = False
-                elif variant:
-                    queries.append(Query(left, variant))
-                    owner.append(number)
+            variants = self.variants(left, sequence)
+            proved[number] = all(self._is_certain(left, variant) for variant in variants)
+            if proved[number]:
+                queries += [Query(left, variant) for variant in variants]
+                owner += [number] * len(variants)
         verdicts = self.always_deciders.judge(queries, progress)
         proved[np.array(owner, np.int64)[verdicts != ALWAYS]] = False
         return proved
@@ -203,18 +202,8 @@ class Judge:
         """
         return all(
             self._is_certain(left, one) and self._is_certain(left, other) and prover.is_jointly_legal(left, one, other)
-            for one, other in self._joint_variants(left, first, second)
+            for one, other in self._variants(left, first, second)
         )
-
-    def _joint_variants(self, left: int, first: Symbols, second: Symbols) -> list[tuple[Symbols, Symbols]]:
-        """The distinct pairs of variants of two sequences, each pair for one number of brackets."""
-        both = (*first, *second)
-        if self.layout is None or (ENDED_NEWLINE not in both and self.newline not in both):
-            return [(first, second)]
-        variants = (
-            (self.variant(left, first, d), self.variant(left, second, d)) for d in self.depths(left, first, second)
-        )
-        return list(dict.fromkeys(variants))
 
     def _is_certain(self, left: int, variant: Symbols) -> bool:
         """Whether no indent or dedent can come before or inside the variant."""

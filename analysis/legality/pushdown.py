@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
@@ -58,6 +59,12 @@ class Configuration(NamedTuple):
     position: Position
     consumed: int
     stack: tuple[Position, ...]
+
+    def after(self, move: Transition) -> Configuration:
+        """The configuration after a move that can be made here."""
+        stack = self.stack[1:] if move.popped else self.stack
+        stack = (move.pushed, *stack) if move.pushed else stack
+        return Configuration(move.target, self.consumed + (move.read is not None), stack)
 
 
 Run = tuple[tuple[Configuration, Transition], ...]
@@ -138,6 +145,10 @@ class Pushdown:
         """The positions at which the automaton may go on after `rule`; none for the added rule."""
         return self.occurrences.get(self.rules[rule].lhs, ())
 
+    def end_of(self, rule: int) -> Position:
+        """The position at a rule's end."""
+        return Position(rule, len(self.rules[rule].rhs))
+
     @cached_property
     def transitions(self) -> tuple[Transition, ...]:
         """All moves, in the order of `states`."""
@@ -151,6 +162,14 @@ class Pushdown:
             else:
                 found.append(Transition(source, symbol, None, None, after))
         return tuple(found)
+
+    @cached_property
+    def moves(self) -> dict[Position, list[Transition]]:
+        """Position -> the moves that leave it."""
+        table: dict[Position, list[Transition]] = {position: [] for position in self.states}
+        for move in self.transitions:
+            table[move.source].append(move)
+        return table
 
     def positions_before(self, terminal: int) -> tuple[Position, ...]:
         """The positions from which calls alone can lead to reading `terminal`.
@@ -172,67 +191,36 @@ class Pushdown:
         return " ".join([lhs, ":", *names[: position.dot], "·", *names[position.dot :]])
 
     def run(self, word: tuple[int, ...]) -> Run | None:
-        """A run on a word, as of a depth-first search that never errs; None if it is not in L.
-
-        Where the automaton calls a nonterminal, it takes the first rule with which it can end.
+        """A run on a word whose parse tree has the least height; None if the word is not in L.
 
         Cost: O(height of the parse * size of the grammar * len(word)**3).
         """
-        ends = self._ends(word)
-        if len(word) not in ends.get((self.first, 0), {}):
-            return None
-        here, path, goals = Configuration(self.first, 0, ()), [], [len(word)]
-        while here.position != self.last:
-            position, consumed, stack = here
-            symbol, after = self.next_symbol(position), Position(position.rule, position.dot + 1)
-            if symbol is None:
-                goals.pop()
-                move = Transition(position, None, stack[0], None, stack[0])
-                target = Configuration(stack[0], consumed, stack[1:])
-            elif not self.grammar.is_nonterminal(symbol):
-                move = Transition(position, symbol, None, None, after)
-                target = Configuration(after, consumed + 1, stack)
-            else:
-                rank = ends[position, consumed][goals[-1]]
-                entry, goal = next(
-                    (entry, end)
-                    for entry in self.rule_starts[symbol]
-                    for end, of_call in ends.get((entry, consumed), {}).items()
-                    if of_call < rank and ends.get((after, end), {}).get(goals[-1], rank) < rank
-                )
-                goals.append(goal)
-                move = Transition(position, None, None, after, entry)
-                target = Configuration(entry, consumed, (after, *stack))
-            path.append((here, move))
-            here = target
-        return tuple(path)
-
-    def _ends(self, word: tuple[int, ...]) -> dict[tuple[Position, int], dict[int, int]]:
-        """(position, terminals read) -> where the position's rule can end, each with a rank.
-
-        The parts of a parse have smaller ranks than the whole.
-        """
-        n, last_round, rank = len(word), -1, 0
-        ends: dict[tuple[Position, int], dict[int, int]] = {}
+        # (position, terminals read) -> where the position's rule can end, with the moves until then
+        found: dict[tuple[Position, int], dict[int, tuple[Transition, ...]]] = {}
+        size = -1
         for position in self.states:
             if self.next_symbol(position) is None:
-                ends |= {(position, start): {start: 0} for start in range(n + 1)}
-        while last_round != (last_round := sum(map(len, ends.values()))):
-            rank += 1
+                found |= {(position, start): {start: ()} for start in range(len(word) + 1)}
+        while size != (size := sum(map(len, found.values()))):
             new = []
-            for position in self.states:
-                symbol, after = self.next_symbol(position), Position(position.rule, position.dot + 1)
-                for start in range(n + 1):
-                    if symbol is None:
-                        continue
-                    if self.grammar.is_nonterminal(symbol):
-                        calls = {end for entry in self.rule_starts[symbol] for end in ends.get((entry, start), ())}
-                    else:
-                        calls = {start + 1} if word[start : start + 1] == (symbol,) else set()
-                    new += [(position, start, end) for call in sorted(calls) for end in ends.get((after, call), ())]
-            for position, start, end in new:
-                ends.setdefault((position, start), {}).setdefault(end, rank)
-        return ends
+            for move, start in product(self.transitions, range(len(word) + 1)):
+                begun: dict[int, tuple[Transition, ...]] = {}
+                if move.read is not None and word[start : start + 1] == (move.read,):
+                    begun, after = {start + 1: (move,)}, move.target
+                elif move.pushed is not None:
+                    after, end_of_rule = move.pushed, self.end_of(move.target.rule)
+                    back = Transition(end_of_rule, None, after, None, after)
+                    begun = {at: (move, *moves, back) for at, moves in found.get((move.target, start), {}).items()}
+                for middle, first in begun.items():
+                    for end, rest in found.get((after, middle), {}).items():
+                        new.append((move.source, start, end, (*first, *rest)))
+            for position, start, end, moves in new:
+                found.setdefault((position, start), {}).setdefault(end, moves)
+        whole = found.get((self.first, 0), {}).get(len(word))
+        if whole is None:
+            return None
+        configurations = accumulate(whole, Configuration.after, initial=Configuration(self.first, 0, ()))
+        return tuple(zip(configurations, whole, strict=False))
 
     @cached_property
     def graph(self) -> Graph[Position]:

@@ -42,8 +42,8 @@ from collections.abc import Iterator
 from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Rule
 from maskwright.analysis.grammar.normalise import nullable_symbols, reduce, renumber
-from maskwright.analysis.graphs import reachable, unions
-from maskwright.analysis.lr.loops import endless_cycle, follow_graphs
+from maskwright.analysis.graphs import unions
+from maskwright.analysis.lr.loops import endless_cycle, first_terminals, follow_graphs
 
 Body = tuple[int, ...]
 """The right side of a rule, as symbol numbers."""
@@ -98,7 +98,8 @@ class _Rewriter:
         self.grammar = grammar
         self.n_terminals = grammar.n_terminals
         self.nullable = nullable_symbols(grammar)
-        self.void = self.nullable - self._with_text()
+        first = first_terminals(grammar, self.nullable)
+        self.void = {nonterminal for nonterminal in self.nullable if not first[nonterminal]}
         graphs = follow_graphs(grammar, self.nullable)
         self.left, self.whole = (_classes(list(map(list, graph))) for graph in (graphs.left, graphs.whole))
         self.bodies: dict[int, list[Body]] = {}
@@ -129,17 +130,6 @@ class _Rewriter:
         self._drop_covered()
         found = [Rule(lhs, body) for lhs in sorted(self.bodies) for body in self.bodies[lhs]]
         return reduce(renumber(self.grammar, found, self.names))
-
-    def _with_text(self) -> set[int]:
-        """The nonterminals that derive some text that is not empty.
-
-        In a reduced grammar these are the nonterminals that lead to a terminal.
-        """
-        users: dict[int, list[int]] = {}
-        for rule in self.grammar.rules:
-            for symbol in rule.rhs:
-                users.setdefault(symbol, []).append(rule.lhs)
-        return set(reachable(range(self.n_terminals), lambda symbol: users.get(symbol, ())))
 
     # ---------------------------------------------------------------------------- which rules loop
 

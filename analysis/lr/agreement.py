@@ -26,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
+from maskwright.analysis.lr.encoding import CONFLICT, LrTables
+from maskwright.analysis.lr.fragments import Fragments, TooManyFragmentsError
 
 MAX_DIFFERENCE = 48
 """The most states above the base of a pair, of both stacks together."""
@@ -128,14 +129,13 @@ class _Pairs:
     """Finds what becomes of a pair of stacks when both read a terminal."""
 
     def __init__(self, tables: LrTables) -> None:
-        # PERF: single entries of lists take a third of the time that those of arrays take
         self.tables = tables
         self.lengths: list[int] = tables.rule_length.tolist()
         self.symbols: list[int] = tables.rule_lhs.tolist()
-        self._goto: list[list[int]] = tables.goto.tolist()
+        self._fragments = Fragments(tables)
+        self._goto = self._fragments.goto
         self._below = tables.below
         self._acts = tables.action[:, : tables.n_terminals] != 0
-        self._actions = cache(tables.actions)
         self._columns_of = cache(self._find_columns)
         self._through_of, self._through = self._find_through()
         self._apart: dict[tuple[Pair, int], list[Pair]] = {}
@@ -290,29 +290,13 @@ class _Pairs:
 
         None is among them if a reduction pops the base.
         """
-        found: dict[Above | None, None] = {}
-        seen = {above}
-        agenda = [above]
-        while agenda:
-            look()
-            stack = agenda.pop()
-            for action in self._actions(stack[-1] if stack else base, column):
-                if 0 < action < ACCEPT:
-                    found[(*stack, action - 1)] = None
-                elif action < 0:
-                    kept = len(stack) - self.lengths[-action - 1]
-                    if kept < 0:
-                        found[None] = None
-                        continue
-                    top = stack[kept - 1] if kept else base
-                    state = self._goto[top][self.symbols[-action - 1]]
-                    after = (*stack[:kept], state)
-                    if len(after) > MAX_DIFFERENCE:
-                        raise _TooDifferent
-                    if state >= 0 and after not in seen:
-                        seen.add(after)
-                        agenda.append(after)
-        return list(found)
+        try:
+            shifted, pending = self._fragments.read((base, *above), column)
+        except TooManyFragmentsError:
+            raise _TooDifferent from None
+        if any(len(stack) > MAX_DIFFERENCE + 1 for stack in shifted):
+            raise _TooDifferent
+        return [stack[1:] for stack in shifted] + [None] * bool(pending)
 
 
 def _without_common(base: int, first: Above, second: Above) -> Pair:

@@ -119,20 +119,19 @@ class Automaton:
     def transitions(self) -> npt.NDArray[np.int32]:
         """(n_states, n_symbols) int32; the state after each state and symbol, -1 = none.
 
-        Raises: LimitError if there are more than MAX_CELLS cells.
+        Raises: as `check_cells`.
         """
-        if self.n_states * self.n_symbols > MAX_CELLS:
-            raise LimitError(
-                _too_large(self.items, self.kernels, self.n_symbols, f"past the limit of {MAX_CELLS} cells")
-            )
+        self.check_cells()
         table = np.full((self.n_states, self.n_symbols), -1, np.int32)
         table[self.source, self.symbol] = self.target
         return table
 
-    @cached_property
-    def row_start(self) -> npt.NDArray[np.int64]:
-        """(n_states + 1,) int64; each state's first transition, and the number of transitions."""
-        return np.searchsorted(self.source, np.arange(self.n_states + 1)).astype(np.int64)
+    def check_cells(self) -> None:
+        """Raises: LimitError if a table of the states and symbols has more than MAX_CELLS cells."""
+        if self.n_states * self.n_symbols > MAX_CELLS:
+            raise LimitError(
+                _too_large(self.items, self.kernels, self.n_symbols, f"past the limit of {MAX_CELLS} cells")
+            )
 
     @cached_property
     def _index(self) -> npt.NDArray[np.intp] | None:
@@ -167,7 +166,7 @@ class Automaton:
         symbols: list[int] = self.symbol.tolist()
         known: dict[tuple[int, ...], int] = {}
         found = []
-        for begin, end in pairwise(self.row_start.tolist()):
+        for begin, end in pairwise(np.searchsorted(self.source, np.arange(self.n_states + 1)).tolist()):
             terminals = tuple(symbols[begin : bisect_left(symbols, n_terminals, begin, end)])
             if terminals not in known:
                 known[terminals] = from_bits(terminals, n_terminals)

@@ -19,6 +19,7 @@ from maskwright.analysis.graphs import reachable, unions
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.lookaheads import Lookaheads, conflicting_cells, lookaheads
+from maskwright.analysis.lr.loops import first_terminals
 from maskwright.analysis.lr.yields import Yields
 
 Kind = Literal["accept", "shift", "reduce"]
@@ -156,7 +157,9 @@ class _Search:
         grammar = self.grammar = automaton.grammar
         n_terminals = self.n_terminals = grammar.n_terminals
         nullable = nullable_symbols(grammar)
-        begins = self._begins_with_terminal(nullable)
+        # None for the end of the text: its number is also that of a nonterminal.
+        firsts = first_terminals(grammar, nullable) if terminal < n_terminals else []
+        begins = {symbol for symbol, terminals in enumerate(firsts) if terminals >> terminal & 1}
         # For each nonterminal A of a closure: the nonterminals that its rules give lookahead t in
         # any case (always), and those that they give it if A has it (passed_on).
         self.always = [0] * grammar.n_nonterminals
@@ -180,21 +183,6 @@ class _Search:
                 if empty:
                     passed_on[head].append(first)
         self.passed_on = unions(passed_on, [1 << i for i in range(grammar.n_nonterminals)])
-
-    def _begins_with_terminal(self, nullable: frozenset[int]) -> frozenset[int]:
-        """The symbols with t in FIRST.
-
-        None for the end of the text: its number is also that of a nonterminal.
-        """
-        if self.terminal == self.n_terminals:
-            return frozenset()
-        before: dict[int, set[int]] = {}
-        for rule in self.grammar.rules:
-            for symbol in rule.rhs:
-                before.setdefault(symbol, set()).add(rule.lhs)
-                if symbol not in nullable:
-                    break
-        return frozenset(reachable([self.terminal], lambda symbol: before.get(symbol, ())))
 
     def run(self, goals: list[int], n_vertices: int) -> tuple[dict[int, tuple[list[int], bool]], int]:
         """Goal state -> the symbols of a viable prefix that leads there, and whether it is shared.

@@ -117,7 +117,8 @@ from maskwright.analysis.deadline import look
 from maskwright.analysis.grammar.grammar import Rule
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.automaton import Automaton
-from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, Alternatives, LrTables, finish_tables
+from maskwright.analysis.lr.bisimulation import Partition, Rows, write_tables
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, Alternatives, LrTables
 
 Base = tuple[int, int]
 """The states p, where a rule's body begins, and c, before the last symbol of the body."""
@@ -157,27 +158,8 @@ def prune(automaton: Automaton, tables: LrTables) -> LrTables:
     reached = np.array(sorted(reachable([0], after)), np.int32)
     number = np.full(tables.n_states, -1, np.int32)
     number[reached] = np.arange(len(reached), dtype=np.int32)
-    renumbered = Alternatives()
-    action = cells[reached]
-    is_shift = (action > 0) & (action < ACCEPT)
-    action[is_shift] = number[action[is_shift] - 1] + 1
-    several = action >= CONFLICT
-    for cell in np.unique(action[several]).tolist():
-        state, column = np.argwhere(cells == cell)[0].tolist()
-        members = fewer.actions(state, column)
-        new = renumbered.encode([int(number[a - 1]) + 1 if 0 < a < ACCEPT else a for a in members])
-        action[cells[reached] == cell] = new
-    goto = goto[reached]
-    return finish_tables(
-        action,
-        np.where(goto >= 0, number[goto], -1).astype(np.int32),
-        tables.rule_lhs,
-        tables.rule_length,
-        renumbered,
-        tables.accessing[reached],
-        tables.terminal_column,
-        tables.origin[reached],
-    )
+    rows = Rows.of_tables(replace(fewer, goto=goto))
+    return write_tables(rows, Partition.of_states(number, rows))
 
 
 def _actions(tables: LrTables, state: int) -> set[int]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,31 +34,46 @@ Lookaheads = tuple[tuple[int, ...], ...]
 """For each state the lookahead set of each of its completed rules, as bits."""
 
 
-def lookaheads(automaton: Automaton) -> Lookaheads:
-    """For each state the lookahead set of each of its completed rules, as bits.
+class Relations(NamedTuple):
+    """DeRemer's and Pennello's relations of an automaton. Sets of terminals are bits.
 
-    The sets of a state are in the order of `Automaton.completed`. Terminal t is bit t, END is bit
-    n_terminals.
+    A *goto* is a transition on a nonterminal. Terminal t is bit t, END is bit n_terminals.
+
+    read : for each state its Read.
+    behind : for each goto the state that it leads to.
+    includes : for each goto the gotos whose Follow is part of its own.
+    follow : for each goto its Follow.
+    lookback : for each rule the states where it ends, and the gotos on its left side at its begin.
+    """
+
+    read: list[int]
+    behind: list[int]
+    includes: list[list[int]]
+    follow: list[int]
+    lookback: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]]
+
+
+def relations(automaton: Automaton) -> Relations:
+    """The relations of an automaton.
 
     Cost: O(gotos * rules of the nonterminal * length), in numpy, and one union of bits for each
         edge of `includes`.
     """
     grammar = automaton.grammar
-    n_terminals, n_states = grammar.n_terminals, automaton.n_states
+    n_terminals = grammar.n_terminals
     nullable = nullable_symbols(grammar)
     read = _read(automaton, nullable)
 
-    goto = np.flatnonzero(automaton.symbol >= n_terminals)  # the transitions on nonterminals
+    goto = np.flatnonzero(automaton.symbol >= n_terminals)
     source, nonterminal = automaton.source[goto], automaton.symbol[goto] - n_terminals
     number = np.full(len(automaton.symbol), -1, np.int64)
     number[goto] = np.arange(len(goto))
     by_nonterminal = np.argsort(nonterminal, kind="stable")
     bounds = np.searchsorted(nonterminal[by_nonterminal], np.arange(grammar.n_nonterminals + 1))
 
-    # included transition * n + transition of the left side
+    # included goto * n + goto on the left side
     edges: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
-    # for each rule the states where it ends, and the transitions on its left side
-    lookback: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]] = []
+    lookback = []
     for rule in grammar.rules:
         look()
         column = rule.lhs - n_terminals
@@ -73,24 +89,35 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
             at = automaton.target[passed]
         lookback.append((at, heads))
 
-    keys = np.unique(np.concatenate(edges))
-    included, by = np.divmod(keys, max(1, len(source)))
+    included, by = np.divmod(np.unique(np.concatenate(edges)), max(1, len(source)))
     starts = np.searchsorted(included, np.arange(len(source) + 1)).tolist()
     targets: list[int] = by.tolist()
     includes = [targets[i:j] for i, j in pairwise(starts)]
-    follow = unions(includes, [read[state] for state in automaton.target[goto].tolist()])
+    behind: list[int] = automaton.target[goto].tolist()
+    return Relations(read, behind, includes, unions(includes, [read[state] for state in behind]), lookback)
 
+
+def lookaheads(automaton: Automaton) -> Lookaheads:
+    """For each state the lookahead set of each of its completed rules, as bits.
+
+    The sets of a state are in the order of `Automaton.completed`. Terminal t is bit t, END is bit
+    n_terminals.
+
+    Cost: as `relations`.
+    """
+    found = relations(automaton)
     distinct: dict[int, int] = {}
-    kind = np.array([distinct.setdefault(f, len(distinct)) for f in follow], np.int64)
-    sets = list(distinct)
-    found: list[dict[int, int]] = [dict.fromkeys(rules, 0) for rules in automaton.completed]
-    sizes = [len(heads) for _, heads in lookback]
-    ends, heads = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in zip(*lookback, strict=True))
-    rule_of = np.repeat(np.arange(len(sizes)), sizes)
-    for key in np.unique((ends * len(sizes) + rule_of) * len(sets) + kind[heads]).tolist():
-        at, number_of_set = divmod(key, len(sets))
-        found[at // len(sizes)][at % len(sizes)] |= sets[number_of_set]
-    return tuple(tuple(found[state].values()) for state in range(n_states))
+    kind = np.array([distinct.setdefault(f, len(distinct)) for f in found.follow], np.int64)
+    sets, n_rules = list(distinct), len(found.lookback)
+    reduced: list[dict[int, int]] = [dict.fromkeys(rules, 0) for rules in automaton.completed]
+    keys = [
+        (ends.astype(np.int64) * n_rules + rule) * len(sets) + kind[heads]
+        for rule, (ends, heads) in enumerate(found.lookback)
+    ]
+    for key in np.unique(np.concatenate([np.zeros(0, np.int64), *keys])).tolist():
+        at, number = divmod(key, len(sets))
+        reduced[at // n_rules][at % n_rules] |= sets[number]
+    return tuple(tuple(terminals.values()) for terminals in reduced)
 
 
 def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:

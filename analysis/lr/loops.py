@@ -20,7 +20,7 @@ an A.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import GrammarError
@@ -68,6 +68,29 @@ def follow_graphs(grammar: Grammar, nullable: frozenset[int]) -> FollowGraphs:
             if symbol not in nullable:
                 break
     return found
+
+
+def first_terminals(grammar: Grammar, nullable: frozenset[int]) -> list[int]:
+    """For each symbol the terminals that a text of it can begin with, as bits.
+
+    nullable : the nonterminals that derive the empty text.
+    """
+    return _begun_with(grammar, nullable, 1)
+
+
+def last_terminals(grammar: Grammar, nullable: frozenset[int]) -> list[int]:
+    """For each symbol the terminals that a text of it can end with, as in `first_terminals`."""
+    return _begun_with(grammar, nullable, -1)
+
+
+def _begun_with(grammar: Grammar, nullable: frozenset[int], step: Literal[1, -1]) -> list[int]:
+    begins: list[list[int]] = [[] for _ in range(grammar.n_terminals + grammar.n_nonterminals)]
+    for rule in grammar.rules:
+        for symbol in rule.rhs[::step]:
+            begins[rule.lhs].append(symbol)
+            if symbol not in nullable:
+                break
+    return unions(begins, [1 << symbol for symbol in range(grammar.n_terminals)] + [0] * grammar.n_nonterminals)
 
 
 def endless_cycle(grammar: Grammar) -> tuple[tuple[int, ...], bool] | None:
@@ -211,13 +234,10 @@ class _Reductions:
         replaced_by : (base, nonterminal pushed on it) -> the nonterminal that replaces it there.
         """
         done: set[tuple[int, int]] = set()
-        for base, first in replaced_by:
-            chain: dict[int, None] = {}
-            nonterminal = first
-            while (base, nonterminal) in replaced_by and (base, nonterminal) not in done:
-                chain[nonterminal] = None
-                done.add((base, nonterminal))
-                nonterminal = replaced_by[base, nonterminal]
-            if nonterminal in chain:
-                members = list(chain)
-                raise _Loop(members[members.index(nonterminal) :])
+        for start in replaced_by:
+            chain = [start]
+            while chain[-1] in replaced_by and chain[-1] not in done:
+                done.add(chain[-1])
+                chain.append((start[0], replaced_by[chain[-1]]))
+            if chain[-1] in chain[:-1]:
+                raise _Loop(nonterminal for _, nonterminal in chain[chain.index(chain[-1]) :])

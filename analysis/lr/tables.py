@@ -9,9 +9,10 @@ import numpy as np
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
-from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
+from maskwright.analysis.lr.automaton import Automaton, build_automaton
+from maskwright.analysis.lr.bisimulation import Partition, Rows, write_tables
 from maskwright.analysis.lr.domination import prune
-from maskwright.analysis.lr.encoding import ACCEPT, ERROR, Alternatives, Array, LrTables, finish_tables
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
 from maskwright.analysis.lr.loops import refuse_endless_tables
 
@@ -53,43 +54,6 @@ def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> L
 
     Raises: LimitError if the automaton has more than `automaton.MAX_CELLS` cells.
     """
-    grammar = automaton.grammar
-    n_terminals = grammar.n_terminals
-    action = np.zeros((automaton.n_states, n_terminals + 1), np.int32)
-    action[:, :n_terminals] = automaton.transitions[:, :n_terminals] + 1
-    action[automaton.accepting, n_terminals] = ACCEPT
-    alternatives = Alternatives()
-    columns_of: dict[int, list[int]] = {}
-    for state, (rules, terminals) in enumerate(zip(automaton.completed, sets, strict=True)):
-        if not rules:
-            continue
-        row = action[state]
-        several: dict[int, list[int]] = {}
-        for rule, terminal_set in zip(rules, terminals, strict=True):
-            columns = columns_of.get(terminal_set)
-            if columns is None:
-                columns = columns_of[terminal_set] = bits(terminal_set)
-            free = row[columns] == ERROR
-            if free.all():
-                row[columns] = -(rule + 1)
-                continue
-            for column in columns:
-                if row[column] == ERROR:
-                    row[column] = -(rule + 1)
-                else:
-                    several.setdefault(column, [int(row[column])]).append(-(rule + 1))
-        if conflicts == "all":
-            for column in sorted(several):
-                row[column] = alternatives.encode(several[column])
-    accessing: Array = np.array(automaton.accessing, np.int32)
-    accessing[accessing >= n_terminals] += 1
-    return finish_tables(
-        action,
-        automaton.transitions[:, n_terminals:],
-        np.array([rule.lhs - n_terminals for rule in grammar.rules], np.int32),
-        np.array([len(rule.rhs) for rule in grammar.rules], np.int32),
-        alternatives,
-        accessing,
-        np.where(automaton.is_used, np.arange(n_terminals), -1).astype(np.int32),
-        np.arange(automaton.n_states, dtype=np.int32),
-    )
+    automaton.check_cells()
+    rows = Rows.of_automaton(automaton, sets, conflicts)
+    return write_tables(rows, Partition.of_states(np.arange(automaton.n_states, dtype=np.int32), rows))

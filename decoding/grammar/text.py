@@ -32,9 +32,9 @@ class GrammarText(SlotText):
 
     def ignored_at_start(self) -> bytes:
         """What ignored terminals and layout begin with, and no terminal that may begin a text."""
-        from maskwright.analysis.fronts.neighbours import first_terminals
         from maskwright.analysis.grammar.normalise import nullable_symbols
         from maskwright.analysis.lexing.terminals import compile_terminals
+        from maskwright.analysis.lr.loops import first_terminals
 
         grammar = self.store.grammar
         first = first_terminals(grammar, nullable_symbols(grammar))[grammar.start]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ import numpy.typing as npt
 from common import write_record
 
 import maskwright as mw
-from maskwright.analysis.legality.certificate import Proof, Simulator, check_certificate
+from maskwright.analysis.legality.certificate import Claim, Kind, Proof, Simulator, check_certificate
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, Query
-from maskwright.analysis.legality.exact import Case, ExactDeciders
+from maskwright.analysis.legality.exact import ExactDeciders
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading.lark_loader import parse_grammar
@@ -44,6 +44,13 @@ def timed(seconds: dict[str, float], what: str, compute: Callable[[], Any]) -> A
     return result
 
 
+def judge_exactly(
+    exact: ExactDeciders, kind: Kind, cases: Sequence[tuple[tuple[int, ...], ...]]
+) -> npt.NDArray[np.bool_]:
+    """Whether the claim of each case holds: a context and one sequence, or two."""
+    return np.array([exact.holds(Claim(kind, context, tuple(words))) for context, *words in cases], np.bool_)
+
+
 def longer_sequences(judge: Judge, n: int) -> list[Pair]:
     """Paths of the follow graph of 3 to 7 terminals, the first of them the context, each once."""
     generator = random.Random(0)
@@ -67,8 +74,8 @@ def compare(exact: ExactDeciders, judges: dict[str, Judge], cases: list[Pair]) -
     seconds: dict[str, float] = {}
     queries = [Query(context[0], sequence) for context, sequence in cases]
     facts: dict[str, Any] = {"cases": len(cases)}
-    never: npt.NDArray[np.bool_] = timed(seconds, "exact never", lambda: exact.judge("never", cases))
-    always: npt.NDArray[np.bool_] = timed(seconds, "exact always", lambda: exact.judge("always", cases))
+    never: npt.NDArray[np.bool_] = timed(seconds, "exact never", lambda: judge_exactly(exact, "never", cases))
+    always: npt.NDArray[np.bool_] = timed(seconds, "exact always", lambda: judge_exactly(exact, "always", cases))
     verdicts: dict[str, npt.NDArray[np.int8]] = {}
     for rules, judge in judges.items():
         verdicts[rules] = timed(
@@ -109,12 +116,12 @@ def compare(exact: ExactDeciders, judges: dict[str, Judge], cases: list[Pair]) -
 
 def compare_joint(exact: ExactDeciders, judge: Judge, cases: list[Pair], n: int) -> dict[str, Any]:
     """Pairs of sequences after one terminal, both legal somewhere and not always."""
-    open_ = ~exact.judge("never", cases) & ~exact.judge("always", cases)
+    open_ = ~judge_exactly(exact, "never", cases) & ~judge_exactly(exact, "always", cases)
     of_context: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for (context, sequence), is_open in zip(cases, open_, strict=True):
         if is_open and context != (START,):
             of_context.setdefault(context, []).append(sequence)
-    questions: list[Case] = [
+    questions = [
         (context, first, second)
         for context, sequences in of_context.items()
         for i, second in enumerate(sequences)
@@ -122,7 +129,7 @@ def compare_joint(exact: ExactDeciders, judge: Judge, cases: list[Pair], n: int)
     ]
     questions = random.Random(2).sample(questions, min(n, len(questions)))
     seconds: dict[str, float] = {}
-    holds = timed(seconds, "exact", lambda: exact.judge("jointly", questions))
+    holds = timed(seconds, "exact", lambda: judge_exactly(exact, "jointly", questions))
     prover = judge.always_deciders.prover()
     approximate = timed(
         seconds,
@@ -170,7 +177,6 @@ def main() -> None:
     parser.add_argument("--longer", type=int, default=20_000)
     parser.add_argument("--joint", type=int, default=20_000)
     arguments = parser.parse_args()
-    ExactDeciders(parse_grammar(JSON, name="json.lark")).judge("never", [((0,), (1,))])  # warm the JIT
     found: dict[str, Any] = {}
     for name in ("lark:python", "json"):
         grammar = parse_grammar(JSON, name="json.lark") if name == "json" else mw.load_grammar(name, soft=())

@@ -194,15 +194,15 @@ CHANGES = (
     Change(
         ("streamlining.never_after_anywhere",),
         JUDGE,
-        "queries.append(Query(left, self._plain(variant)))",
-        "queries.append(Query(START if left == ANYWHERE else left, self._plain(variant)))",
+        "Query(left, self._plain(variant)) for",
+        "Query(START if left == ANYWHERE else left, self._plain(variant)) for",
         OF_STREAMLINE,
     ),
     Change(
         ("streamlining.delete_readings",),
         JUDGE,
-        "for variant in self.variants(left, sequence):\n                if not variant:",
-        "for variant in [sequence]:\n                if not variant:",
+        "variants = self.variants(left, sequence)\n            legal[number]",
+        "variants = [sequence]\n            legal[number]",
         OF_STREAMLINE,
     ),
     Change(
@@ -215,15 +215,15 @@ CHANGES = (
     Change(
         ("streamlining.merge_readings",),
         JUDGE,
-        "return list(dict.fromkeys(variants))\n\n    def _is_certain",
-        "return [(first, second)]\n\n    def _is_certain",
+        "for one, other in self._variants(left, first, second)",
+        "for one, other in [(first, second)]",
         OF_STREAMLINE,
     ),
     Change(
         ("end_of_text.ends_iff_word", "end_of_text.marked_prefix"),
-        "analysis/lr/tables.py",
-        "action[automaton.accepting, n_terminals] = ACCEPT",
-        "action[automaton.accepting, :n_terminals] = 1",
+        "analysis/lr/bisimulation.py",
+        "{ACCEPT: 1 << n_terminals}",
+        "{1: (1 << n_terminals) - 1}",
         f"{OF_VERIFY} {OF_CLOSURE}",
     ),
     Change(

@@ -18,6 +18,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, MAX_LENGTH, NEVER, SOMETIMES, Deciders, Query
+from maskwright.analysis.legality.explain import Explainer
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar
 
@@ -225,6 +226,8 @@ def test_sequences_past_the_limit() -> None:
     longest, longer = (a,) * MAX_LENGTH, (a,) * (MAX_LENGTH + 1)
     assert deciders.is_always_legal((a,), longest) and deciders.judge([Query(START, longest)])[0] == ALWAYS
     assert not deciders.is_always_legal((a,), longer)  # unknown
+    for context in ((a,), (START,), (START, a)):
+        assert Explainer(deciders).always_legal(context, longer).holds is None
     assert deciders.judge([Query(a, longer), Query(START, longer)]).tolist() == [SOMETIMES, SOMETIMES]
     for context in ((), (a,), (START,), (a, a)):
         assert not deciders.is_never_legal(context, longer)

@@ -12,18 +12,19 @@ from grammars import make_grammar, random_grammar
 
 from maskwright.analysis.errors import MissingExtraError
 from maskwright.analysis.legality.deciders import Deciders
+from maskwright.analysis.legality.drawing import distances
 from maskwright.analysis.legality.exploration import Exploration
 from maskwright.analysis.legality.follow import build_follow_graph
 from maskwright.analysis.legality.pushdown import Pushdown
 from maskwright.analysis.legality.verdict import START
 
 
-def test_layers_are_distances() -> None:
+def test_columns_are_distances() -> None:
     for seed in range(40):
         graph = Pushdown(random_grammar(seed)).graph
         starts = [node for node, look in graph.nodes.items() if look.start]
         expected = networkx.multi_source_dijkstra_path_length(graph.to_networkx(), starts) if starts else {}
-        assert {node: number for number, layer in enumerate(graph.layers()) for node in layer} == expected
+        assert distances(graph) == expected
 
 
 def test_networkx_has_nodes_edges_and_labels() -> None:

@@ -11,10 +11,10 @@ from shares import share
 
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
-from maskwright.analysis.lr import tops
+from maskwright.analysis.lr import splits
 from maskwright.analysis.lr.acyclic import without_endless
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.analysis.lr.tops import tops_in_step
+from maskwright.analysis.lr.splits import tops_in_step
 
 LENGTH = 5
 
@@ -56,5 +56,5 @@ def test_pairs_of_random_grammars(chunk: int) -> None:
 def test_too_many_pairs_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = unchecked_tables(make_grammar("S : a S b | c"))
     assert len(tops_in_step(tables, tables) or ()) > 3
-    monkeypatch.setattr(tops, "MAX_PAIRS", 3)
+    monkeypatch.setattr(splits, "MAX_PAIRS", 3)
     assert tops_in_step(tables, tables) is None

@@ -31,6 +31,7 @@ from shares import parts, share
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.legality.certificate import Claim
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.exact import ExactDeciders
 from maskwright.analysis.legality.judge import ENDED_NEWLINE, Judge
@@ -297,15 +298,16 @@ def check_exact(grammar: Grammar, vocabulary: Vocabulary) -> Counter[str]:
             continue
         context = () if left == ANYWHERE else (left,)
         numbers = list(words)
-        never = exact.judge("never", [(context, words[n]) for n in numbers])
-        assert never.tolist() == [target[n] == DELETED for n in numbers], (grammar.name, left)
+        holds = [exact.holds(Claim("never", context, (words[n],))) for n in numbers]
+        assert holds == [target[n] == DELETED for n in numbers], (grammar.name, left)
         kept = [n for n in numbers if target[n] >= 0]
-        moved = [(context, words[n], result.table[target[n]]) for n in kept if target[n] != n]
-        assert exact.judge("jointly", moved).all(), (grammar.name, left)
+        moved = [(words[n], result.table[target[n]]) for n in kept if target[n] != n]
+        assert all(exact.holds(Claim("jointly", context, pair)) for pair in moved), (grammar.name, left)
         left_over = sorted({result.table[target[n]] for n in kept})
-        apart = [(context, *pair) for pair in itertools.combinations([word for word in left_over if word], 2)]
-        assert not exact.judge("jointly", apart[:300]).any(), (grammar.name, left)
-        assert not exact.judge("always", [(context, word) for word in left_over if word]).any(), (grammar.name, left)
+        words_left = [word for word in left_over if word]
+        apart = list(itertools.combinations(words_left, 2))[:300]
+        assert not any(exact.holds(Claim("jointly", context, pair)) for pair in apart), (grammar.name, left)
+        assert not any(exact.holds(Claim("always", context, (word,))) for word in words_left), (grammar.name, left)
     if grammar.layout is None:
         assert not result.exact_verdicts["never"]  # the approximation decides it
     return Counter(result.exact_verdicts)
