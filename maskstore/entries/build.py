@@ -16,8 +16,13 @@ from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore.entries.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.entries.entry_table import NO_CELL, EntryTable
-from maskwright.maskstore.entries.pairs import pair_mappings
-from maskwright.maskstore.entries.streamline import SequencesAfter, Streamlined, count_entries, streamline
+from maskwright.maskstore.entries.streamline import (
+    SequencesAfter,
+    Streamlined,
+    count_entries,
+    pair_mappings,
+    streamline,
+)
 from maskwright.maskstore.entries.walk import Walk
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.vocabulary import Vocabulary

@@ -160,7 +160,7 @@ class EarleyItems:
             if n_done % PAUSE == 0:
                 report(n_done, n_done + len(self._agenda))
         for state, columns in self.arrivals.get((0, self.grammar.start), {}).items():
-            if columns & self._end and ACCEPTS not in self._acts(state, self.parser.n_columns - 1):
+            if columns & self._end and ACCEPTS not in self.parser.row(state)[-1]:
                 self.missing.append(f"state {state} does not accept the text")
         for n_checked, (one, columns) in enumerate(self.columns.items()):
             self._check(one, columns)
@@ -197,7 +197,7 @@ class EarleyItems:
             self._arrive(one, columns)
             return
         if symbol < self.grammar.n_terminals:
-            for after in self._shifts(state, symbol):
+            for after in self.parser.shifts_to(state, self._column_of[symbol]):
                 self._add(EarleyItem(base, item + 1, after), columns)
             return
         begins, may_end = self._begin_with[item + 1], self._may_end[item + 1]
@@ -249,21 +249,13 @@ class EarleyItems:
         key = state, length
         if key not in self._reductions:
             found: dict[int, int] = {}
-            for column in range(self.parser.n_columns):
-                for action in self._acts(state, column):
+            for column, actions in enumerate(self.parser.row(state)):
+                for action in actions:
                     if action < 0 and self.parser.length[-1 - action] == length:
                         side = self.parser.lhs[-1 - action]
                         found[side] = found.get(side, 0) | 1 << column
             self._reductions[key] = list(found.items())
         return self._reductions[key]
-
-    def _shifts(self, state: int, terminal: int) -> list[int]:
-        """The states that a terminal leads to: none if the entry is missing."""
-        column = self._column_of[terminal]
-        return [action - 1 for action in self._acts(state, column) if 0 < action <= self.parser.n_states]
-
-    def _acts(self, state: int, column: int) -> tuple[int, ...]:
-        return self.parser.acts[state * self.parser.n_columns + column] if column >= 0 else ()
 
     # ------------------------------------------------------------------------------- what is asked
 
@@ -272,7 +264,7 @@ class EarleyItems:
         base, item, state = one
         symbol = self._symbol[item]
         if 0 <= symbol < self.grammar.n_terminals:
-            if not self._shifts(state, symbol):
+            if not self.parser.shifts_to(state, self._column_of[symbol]):
                 self.missing.append(f"state {state} does not shift {self.grammar.symbol_name(symbol)}")
         elif symbol < 0:
             for after, then in self._ends(one, columns):

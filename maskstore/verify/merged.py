@@ -18,7 +18,6 @@ Source: proofs/viable.v, merged_prefix.
 
 from __future__ import annotations
 
-from maskwright.maskstore.verify.full_tables import FullColumns, FullParser
 from maskwright.maskstore.verify.tables import Certificate, Report
 from maskwright.maskstore.verify.trusted import Actions, Columns
 
@@ -30,7 +29,7 @@ Reduction = tuple[int, int]
 
 
 def unlike_full(
-    full: tuple[FullParser, FullColumns],
+    full: tuple[Actions, Columns],
     certificate: Certificate,
     parser: Actions,
     lexer: Columns,
@@ -58,7 +57,7 @@ class _Comparison:
     """
 
     def __init__(
-        self, full: FullParser, full_columns: FullColumns, certificate: Certificate, parser: Actions, lexer: Columns
+        self, full: Actions, full_columns: Columns, certificate: Certificate, parser: Actions, lexer: Columns
     ) -> None:
         self.full, self.parser, self.lexer = full, parser, lexer
         self._full_column = full_columns.column
@@ -71,7 +70,6 @@ class _Comparison:
         self._of_full = [_reductions(full, state) for state in range(full.n_states)]
         self._shifting = [_shifts_something(parser, state) for state in range(parser.n_states)]
         self._renaming = [self._renaming_of(state) for state in range(full.n_states)]
-        self._bases: dict[tuple[int, int], list[int]] = {}
         self._known: dict[tuple[int, Reduction], bool] = {}
 
     def _renaming_of(self, state: int) -> int:
@@ -90,8 +88,8 @@ class _Comparison:
             n_done += 1
             state, merged = self._agenda.pop()
             for terminal, column in enumerate(self.lexer.column):
-                for after in _shifts(self.parser, merged, column):
-                    own = _shifts(self.full, state, self._full_column[terminal])
+                for after in self.parser.shifts_to(merged, column):
+                    own = self.full.shifts_to(state, self._full_column[terminal])
                     for one in own:
                         self._relate(state, one, after)
                     if not own:
@@ -131,19 +129,9 @@ class _Comparison:
             ways = [nonterminal for nonterminal, n in self._of_full[state] if n == length]
             self._known[key] = bool(ways) and all(
                 any(self._renames(base, nonterminal, column) for nonterminal in ways)
-                for base in self._bases_of(state, length)
+                for base in self.full.deep_below(state, length)
             )
         return self._known[key]
-
-    def _bases_of(self, state: int, length: int) -> list[int]:
-        """The full states that may lie so many cells below a full state."""
-        key = state, length
-        if key not in self._bases:
-            found = {state}
-            for _ in range(length):
-                found = {below for above in found for below in self.full.below[above]}
-            self._bases[key] = sorted(found)
-        return self._bases[key]
 
     def _renames(self, base: int, nonterminal: int, column: int) -> bool:
         """Whether on a full state a nonterminal is renamed to one of a column of the table."""
@@ -162,22 +150,12 @@ class _Comparison:
         return False
 
 
-def _row(parser: Actions, state: int) -> list[tuple[int, ...]]:
-    return parser.acts[state * parser.n_columns : (state + 1) * parser.n_columns]
-
-
 def _reductions(parser: Actions, state: int) -> set[Reduction]:
     """What a state reduces, before whatever terminal."""
-    actions = {action for actions in _row(parser, state) for action in actions if action < 0}
+    actions = {action for actions in parser.row(state) for action in actions if action < 0}
     return {(parser.lhs[-1 - action], parser.length[-1 - action]) for action in actions}
 
 
 def _shifts_something(parser: Actions, state: int) -> bool:
     """Whether a state shifts a terminal, or accepts."""
-    return any(action > 0 for actions in _row(parser, state) for action in actions)
-
-
-def _shifts(parser: Actions, state: int, column: int) -> list[int]:
-    """The states that shifts lead to: one at most in tables that a builder made."""
-    actions = parser.acts[state * parser.n_columns + column] if column >= 0 else ()
-    return [action - 1 for action in actions if 0 < action <= parser.n_states]
+    return any(action > 0 for actions in parser.row(state) for action in actions)

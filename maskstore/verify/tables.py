@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.table import schema
-from maskwright.maskstore.verify.full_tables import FullTables
-from maskwright.maskstore.verify.trusted import ACCEPTS, Actions, Columns
+from maskwright.maskstore.verify.trusted import ACCEPTS, Actions, Columns, FullTables
 
 MOST_SHOWN = 20
 """Most faults that are listed."""
@@ -103,12 +102,9 @@ class _Tables:
             yield "the start state has states below it"
         for state in range(self.parser.n_states):
             report(state, self.parser.n_states)
-            row = self.parser.acts[state * self.parser.n_columns : (state + 1) * self.parser.n_columns]
-            for action in sorted({action for actions in row for action in actions}):
-                if action < 0 and not self._is_sound(
-                    state, self.parser.lhs[-1 - action], self.parser.length[-1 - action]
-                ):
-                    length = self.parser.length[-1 - action]
+            for action in sorted({action for actions in self.parser.row(state) for action in actions}):
+                length = self.parser.length[-1 - action] if action < 0 else 0
+                if action < 0 and not self._is_sound(state, self.parser.lhs[-1 - action], length):
                     yield f"state {state} reduces {length} symbols to what does not derive them, by rule {-1 - action}"
                 elif action == ACCEPTS and not self._accepts_a_word(state):
                     yield f"state {state} accepts what is not the start symbol"
@@ -129,17 +125,12 @@ class _Tables:
         """The symbols that may stand between a state and one on it."""
         key = below, state
         if key not in self._labels:
-            parser = self.parser
-            found = [
-                symbol
-                for column, after in enumerate(parser.goto[below])
-                if after == state
-                for symbol in self._of_goto.get(column, ())
-            ]
-            for column in range(parser.n_columns):
-                if state + 1 in parser.acts[below * parser.n_columns + column]:
-                    found += self._of_column.get(column, ())
-            self._labels[key] = frozenset(found)
+            gotos = (column for column, after in enumerate(self.parser.goto[below]) if after == state)
+            shifts = (column for column, acts in enumerate(self.parser.row(below)) if state + 1 in acts)
+            self._labels[key] = frozenset(
+                [symbol for column in gotos for symbol in self._of_goto.get(column, ())]
+                + [symbol for column in shifts for symbol in self._of_column.get(column, ())]
+            )
         return self._labels[key]
 
     def _paths(self, state: int, length: int) -> set[tuple[int, tuple[Labels, ...]]]:
@@ -192,12 +183,9 @@ class _Tables:
     def _renames(self, symbol: int) -> Labels:
         """What a symbol becomes by rules of one symbol, itself included."""
         if symbol not in self._renamed:
-            found, agenda = {symbol}, [symbol]
-            while agenda:
-                for body in self._bodies.get(agenda.pop(), ()):
-                    if len(body) == 1 and body[0] not in found:
-                        found.add(body[0])
-                        agenda.append(body[0])
+            found = [symbol]
+            for one in found:  # grows while it is read
+                found += {body[0] for body in self._bodies.get(one, ()) if len(body) == 1} - {*found}
             self._renamed[symbol] = frozenset(found)
         return self._renamed[symbol]
 

@@ -23,10 +23,9 @@ of Parsing, Translation, and Compiling I" (1972), section 5.2.3.
 from __future__ import annotations
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.verify.full_tables import read_full_tables
 from maskwright.maskstore.verify.merged import unlike_full
 from maskwright.maskstore.verify.tables import Certificate, Report, unsound_reductions
-from maskwright.maskstore.verify.trusted import Actions, Columns
+from maskwright.maskstore.verify.trusted import Actions, Columns, read_full_tables
 
 MOST_SHOWN = 20
 """Most faults that are listed."""
@@ -127,9 +126,7 @@ def _edges(rules: Grammar, parser: Actions, lexer: Columns, state: int) -> list[
     """What may be read in a state, and the states above it."""
     found = [(rules.n_terminals + number, after) for number, after in enumerate(parser.goto[state]) if after >= 0]
     for terminal, column in enumerate(lexer.column):
-        if column >= 0:
-            actions = parser.acts[state * parser.n_columns + column]
-            found += [(terminal, action - 1) for action in actions if 0 < action <= parser.n_states]
+        found += [(terminal, after) for after in parser.shifts_to(state, column)]
     return found
 
 

@@ -26,7 +26,7 @@ from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.verify import complete
-from maskwright.maskstore.verify.full_tables import read_full_tables
+from maskwright.maskstore.verify.trusted import read_full_tables
 from maskwright.maskstore.verify.viable import kernels, stuck_states
 from maskwright.report import lr_tables
 from maskwright.report.lr_tables import Validation, tables_digest, validate_lr_tables

@@ -29,8 +29,8 @@ from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import Array, LrTables
 from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
 from maskwright.maskstore.verify.complete import missing_entries
-from maskwright.maskstore.verify.full_tables import read_full_tables
 from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
+from maskwright.maskstore.verify.trusted import read_full_tables
 from maskwright.maskstore.verify.viable import stuck_states, without_text
 
 MOST_STEPS = 2_500_000

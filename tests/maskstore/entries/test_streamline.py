@@ -39,7 +39,7 @@ from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.entries.build import contexts_of, walk_vocabulary
-from maskwright.maskstore.entries.sequences import SequenceTable
+from maskwright.maskstore.entries.entries import SequenceTable
 from maskwright.maskstore.entries.streamline import DELETED, STEPS, Streamlined, streamline
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary
