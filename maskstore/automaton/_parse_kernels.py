@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int64, UInt64
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore.automaton.exploration_tables import (
@@ -16,40 +15,32 @@ from maskwright.maskstore.automaton.exploration_tables import (
     MAX_BRANCHES,
     MAX_POPS,
     MAX_STEPS,
-    N_CONFIGURATIONS,
-    N_REPRESENTATIVES,
-    N_SETS,
     NO_SETS,
     NOTHING,
     REFUSED_CONTINUATION,
     TOO_DEEP,
-    TerminalSets,
 )
-from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of
+from maskwright.maskstore.tokens._hash_kernels import number_of_key, number_of_run, value_of_key
 
 
 @kernel(forceinline=True)
-def configuration(continuation, pops, pushed, table, sizes):  # type: ignore[no-untyped-def]
-    """The number of a configuration, a new one if it is not in the table.
+def configuration(continuation, pops, pushed):  # type: ignore[no-untyped-def]
+    """The key of a configuration.
 
     It discards `pops` cells, pushes `pushed` onto the next cell, then reads `continuation`.
     """
     # BOUND: continuations, pops and nonterminals fit 32, 12 and 18 bits, see `check_size`
-    key = (np.int64(continuation) << np.int64(30)) ^ (np.int64(pops) << np.int64(18)) ^ np.int64(pushed + 1)
-    slot = slot_of(key, table.keys, table.slots)
-    if table.slots[slot] < 0:
-        number = sizes[N_CONFIGURATIONS]
-        sizes[N_CONFIGURATIONS] = number + 1
-        table.keys[number] = key
-        table.parts[number, 0] = continuation
-        table.parts[number, 1] = pops
-        table.parts[number, 2] = pushed
-        table.slots[slot] = number
-    return table.slots[slot]
+    return (np.int64(continuation) << np.int64(30)) | (np.int64(pops) << np.int64(18)) | np.int64(pushed + 1)
+
+
+@kernel(forceinline=True)
+def parts_of(key):  # type: ignore[no-untyped-def]
+    """The continuation of a configuration, the cells that it discards, and what it pushes then."""
+    return key >> np.int64(30), (key >> np.int64(18)) & np.int64(0xFFF), (key & np.int64(0x3FFFF)) - 1
 
 
 @kernel
-def representative(continuation, tops, symbol, shape, outcomes, table, sizes):  # type: ignore[no-untyped-def]
+def representative(continuation, tops, symbol, shape, outcomes, table):  # type: ignore[no-untyped-def]
     """The representative of a continuation with one of a set of states on top.
 
     It is the first equivalent continuation that was met (see `equivalence`). If none was met, the
@@ -66,14 +57,11 @@ def representative(continuation, tops, symbol, shape, outcomes, table, sizes):  
     if mine == 0:
         return REFUSED_CONTINUATION
     key = (np.int64(shape[column, tops, 0]) << np.int64(32)) ^ np.int64(mine)
-    slot = slot_of(key, table.keys, table.slots)
-    if table.slots[slot] < 0:
-        number = sizes[N_REPRESENTATIVES]
-        sizes[N_REPRESENTATIVES] = number + 1
-        table.keys[number] = key
-        table.continuation[number] = continuation
-        table.slots[slot] = number
-    return table.continuation[table.slots[slot]]
+    fresh = table.size[0]
+    row = number_of_key(key, table)
+    if row == fresh:
+        table.value[row] = continuation
+    return table.value[row]
 
 
 @kernel(forceinline=True)
@@ -97,43 +85,11 @@ def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ig
             x.positions.shape,
             x.outcomes,
             x.representatives,
-            x.sizes,
         )
         if continuation == REFUSED_CONTINUATION:
             return n_found
-    x.scratch.found[n_found] = configuration(continuation, pops, pushed, x.configurations, x.sizes)
+    x.scratch.found[n_found] = number_of_key(configuration(continuation, pops, pushed), x.configurations)
     return n_found + 1
-
-
-@kernel(entry=True)
-def terminal_set(bits: UInt64, sets: TerminalSets, sizes: Int64) -> int:
-    """The number of a set of terminals, a new one if it is not in the table.
-
-    bits : (n_words,) uint64.
-    """
-    h = np.uint64(1469598103934665603)
-    for w in range(bits.shape[0]):
-        h = mix(h, bits[w])
-    key = np.int64(h >> np.uint64(1))
-    mask = sets.slots.shape[0] - 1
-    at = first_slot(key, sets.slots)
-    while sets.slots[at] >= 0:
-        found = sets.slots[at]
-        if sets.hashes[found] == key:
-            same = True
-            for w in range(bits.shape[0]):
-                if sets.bits[found, w] != bits[w]:
-                    same = False
-            if same:
-                return found
-        at = (at + 1) & mask
-    number = sizes[N_SETS]
-    sizes[N_SETS] = number + 1
-    sets.hashes[number] = key
-    for w in range(bits.shape[0]):
-        sets.bits[number, w] = bits[w]
-    sets.slots[at] = number
-    return number
 
 
 @kernel
@@ -148,8 +104,7 @@ def continuation_after(continuation, top, n_states, known):  # type: ignore[no-u
 
     Returns REFUSED_CONTINUATION if no stack below accepts it.
     """
-    slot = slot_of(continuation_key(continuation, top, n_states), known.keys, known.slots)
-    return known.continuation[known.slots[slot]] if known.slots[slot] >= 0 else continuation
+    return value_of_key(continuation_key(continuation, top, n_states), known, continuation)
 
 
 @kernel(forceinline=True)
@@ -187,7 +142,7 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
 
     Rules are in ascending order.
 
-    members : the number of the set in `set_bits`.
+    members : the number of the set. set_bits : `TerminalSets.items`.
     bits : (n_words,) uint64, written; all terminals of the set before which `top` reduces by this
         rule.
 
@@ -197,7 +152,7 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
     for word in range(bits.shape[0]):
         bits[word] = np.uint64(0)
     for word in range(bits.shape[0]):
-        left = set_bits[members, word] & parser.acts[top, word]
+        left = set_bits[members * bits.shape[0] + word] & parser.acts[top, word]
         while left != 0:
             bit = left & (~left + np.uint64(1))
             left ^= bit
@@ -350,17 +305,17 @@ def follow_lookahead_set(continuation, top, height, cell, x, n_found, branches):
     Returns the new n_found, or IS_ACCEPTED, ENDLESS or NO_SETS; and the new number of branches.
     """
     bits = x.scratch.bits
-    rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.bits, bits)
+    rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.items, bits)
     if rule == -2:
         return IS_ACCEPTED, branches
     while rule >= 0:
         if branches == MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
             return ENDLESS, branches
-        if x.sizes[N_SETS] == x.sets.hashes.shape[0]:
+        ending = -number_of_run(bits, bits.shape[0], x.sets) - 1
+        if ending == 0:
             return NO_SETS, branches
-        ending = -terminal_set(bits, x.sets, x.sizes) - 1
         n_found, branches = reduce_apart(ending, rule, height, cell, x, n_found, branches)
-        rule = next_rule(-continuation - 1, top, rule, x.parser, x.sets.bits, bits)
+        rule = next_rule(-continuation - 1, top, rule, x.parser, x.sets.items, bits)
     return n_found, branches
 
 

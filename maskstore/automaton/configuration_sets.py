@@ -33,7 +33,6 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
 from maskwright.maskstore.automaton import exploration_tables as exploring
-from maskwright.maskstore.automaton._parse_kernels import terminal_set
 from maskwright.maskstore.automaton.equivalence import BYTES_LIMIT, Equivalence
 from maskwright.maskstore.automaton.exploration_tables import (
     FIRST_STATE,
@@ -44,8 +43,8 @@ from maskwright.maskstore.automaton.exploration_tables import (
 )
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
-from maskwright.maskstore.tokens import _kernels
-from maskwright.maskstore.tokens._hash_kernels import add_keys, grown
+from maskwright.maskstore.tokens._hash_kernels import add_keys, with_room
+from maskwright.maskstore.tokens.classes import numbered
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 NEVER_LEGAL = -1
@@ -104,13 +103,13 @@ class _Work:
             parser, sequences, equivalence.positions, equivalence.outcomes, continuations.n_words
         )
         for row in continuations.set_bits():
-            if self.size(exploring.N_SETS) == len(self.x.sets.hashes):
-                self.x = self.x.with_room(exploring.FULL_SETS)
-            terminal_set(row, self.x.sets, self.x.sizes)
+            self.x = self.x._replace(sets=with_room(self.x.sets, 1))
+            kernels.number_of_set(row, self.x.sets)
 
-    def size(self, which: int) -> int:
-        """The number of rows in use. which : an index of `Exploration.sizes`."""
-        return int(self.x.sizes[which])
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs so far."""
+        return int(self.x.pairs.size[0])
 
     def go_on(self, code: int) -> None:
         """Make ready for another call of a kernel that stopped with a code.
@@ -156,15 +155,13 @@ class _Work:
         if not len(continuation_of):
             return
         codes = 2 * np.abs(continuation_of.astype(np.int64)) + (continuation_of < 0)
-        begin = self.size(exploring.N_KNOWN)
+        known = with_room(self.x.known, len(codes))
+        begin = int(known.size[0])
         end = begin + len(codes)
-        known = self.x.known
-        while end > len(known.keys):
-            known = grown(known, begin)
         known.keys[begin:end] = codes * self.n_cells + top_of
-        known.continuation[begin:end] = continuation_after
+        known.value[begin:end] = continuation_after
         add_keys(known.keys, begin, end, known.slots)
-        self.x.sizes[exploring.N_KNOWN] = end
+        known.size[0] = end
         if known is not self.x.known:
             self.x = self.x._replace(known=known)
 
@@ -226,13 +223,13 @@ def explore(
             work.add_outcomes(column, met, results)
         report = _Within(level, levels.n_levels, progress)
         pair_new = _explore_tops(work, continuation_new, top_new, report)
-        n_before = work.size(exploring.NEXT_PAIR)
+        n_before = int(work.x.cursor[exploring.NEXT_PAIR])
         while (code := kernels.explore(work.x, PAUSE)) != exploring.DONE:
             work.go_on(code)
-            report.half(1, work.size(exploring.NEXT_PAIR) - n_before, work.size(exploring.N_PAIRS) - n_before)
+            report.half(1, int(work.x.cursor[exploring.NEXT_PAIR]) - n_before, work.n_pairs - n_before)
         report.end()
         pairs = work.x.pairs
-        classes.extend(work.n_cells, work.size(exploring.N_PAIRS), pairs.keys, pairs.edge_start, work.x.edges.after)
+        classes.extend(work.n_cells, work.n_pairs, pairs.keys, pairs.edge_start, work.x.edges)
         found.append((continuation_new, top_new, pair_new))
         mine = classes.of_pair[pair_new]
         # the first continuation that was met in a class represents all of it
@@ -288,11 +285,10 @@ def _explore_tops(work: _Work, continuation_of: Int32, top_of: Int32, report: _W
         work.go_on(code)
         report.half(0, 0, 1)
     keys = representative_of.astype(np.int64) * work.n_cells + top_of
-    group, firsts = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
-    n = _kernels.group_equal(keys, group, firsts, np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32))
-    is_open = representative_of[firsts[:n]] != REFUSED_CONTINUATION
-    pair_of_group = np.full(n, REFUSED, np.int32)
-    opened = firsts[:n][is_open]
+    group, firsts = numbered(keys)
+    is_open = representative_of[firsts] != REFUSED_CONTINUATION
+    pair_of_group = np.full(len(firsts), REFUSED, np.int32)
+    opened = firsts[is_open]
     pair_of_open = np.zeros(len(opened), np.int32)
     next_index[:] = 0
     representatives, tops = representative_of[opened], top_of[opened]
@@ -310,7 +306,8 @@ def _merged(
     work: _Work, classes: PairClasses, levels: Levels, continuation_of: Int32, top_of: Int32, pair_of: Int32
 ) -> ConfigurationSets:
     """The result. Steps lead to the least state of each class, and equal roots share a number."""
-    pairs, edges = work.x.pairs, work.x.edges.after[: work.size(exploring.N_EDGES)]
+    n_edges = int(work.x.cursor[exploring.N_EDGES])
+    edges = work.x.edges[:n_edges]
     known = classes.least[classes.of_pair]
     for begin in range(0, len(edges), PAUSE):
         part = edges[begin : begin + PAUSE]
@@ -340,10 +337,10 @@ def _merged(
         root_start=np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64),
         root_cell=top_of[at],
         root_state=state[at].astype(np.int32),
-        followed=Followed(pairs.keys, pairs.edge_start, pairs.slots, edges),
-        n_states=work.size(exploring.N_STATES) - FIRST_STATE,
-        n_pairs=work.size(exploring.N_PAIRS),
-        n_edges=work.size(exploring.N_EDGES),
+        followed=Followed(work.x.pairs, edges),
+        n_states=int(work.x.states.size[0]) - FIRST_STATE,
+        n_pairs=work.n_pairs,
+        n_edges=n_edges,
         n_classes=classes.n_classes,
         n_early=int((classes.of_pair[2:] < FIRST_STATE).sum()),
     )

@@ -31,6 +31,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, UnionDfa, build_union_dfa
 from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens.classes import numbered
 from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Move, Moves
 
 Sequence = tuple[int, ...]
@@ -230,17 +231,14 @@ class Walk:
             )
         keys = (end_state[alive].astype(np.int64) + 1) * radix_leave + (leave[alive] + 1)
         keys = keys * radix_set + outcome_set[alive]
-        group = np.empty(len(alive), np.int32)
-        firsts = np.empty(len(alive), np.int32)
-        slots = np.full(1 << max(4, (2 * len(alive)).bit_length()), -1, np.int32)
-        n_groups = _kernels.group_equal(keys, group, firsts, slots)
-        first_tokens = alive[firsts[:n_groups]]
+        group, firsts = numbered(keys)
+        first_tokens = alive[firsts]
         return StateGroups(
             end_state[first_tokens],
             leave[first_tokens],
             outcome_set[first_tokens],
             alive[np.argsort(group, kind="stable")].astype(np.int32),
-            np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))]).astype(np.int64),
+            np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(firsts)))]).astype(np.int64),
         )
 
     def outcomes(self, groups: StateGroups, number: int) -> list[Outcome]:

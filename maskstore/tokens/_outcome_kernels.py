@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int64
+from maskwright.analysis.arrays import Int32, Int32_2D
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of, slot_of_run
-from maskwright.maskstore.tokens._kernels import SPACE, group_equal, stable_order
+from maskwright.maskstore.tokens._hash_kernels import Keys, number_of_key, number_of_run, slot_of, value_of_key
+from maskwright.maskstore.tokens._kernels import SPACE, group_equal, sort_numbers, stable_order
 from maskwright.maskstore.tokens._walk_kernels import begin_lexeme, read_byte
 from maskwright.maskstore.tokens.walk_tables import (
     DONE,
@@ -29,16 +29,10 @@ from maskwright.maskstore.tokens.walk_tables import (
     FULL_VALUES,
     FULL_VECTORS,
     N_COMPONENTS,
-    N_CONFIGURATIONS,
-    N_READINGS,
-    N_STEPS,
-    N_VALUES,
-    N_VECTORS,
     PAUSED,
     STATE,
     TOKEN,
     WORK,
-    Configurations,
     Groups,
     Outcomes,
     Readers,
@@ -92,33 +86,8 @@ def read_configuration(number, byte, move, n_found, w, o):  # type: ignore[no-un
 @kernel(forceinline=True)
 def configuration_of(state, sequence, o):  # type: ignore[no-untyped-def]
     """The number of a configuration, a new one if it has none; and DONE or FULL_CONFIGURATIONS."""
-    table = o.configurations
-    key = (np.int64(sequence) << 32) | np.int64(state)
-    slot = slot_of(key, table.keys, table.slots)
-    number = np.int64(table.slots[slot])
-    if number < 0:
-        number = o.sizes[N_CONFIGURATIONS]
-        if number >= table.keys.shape[0]:
-            return number, FULL_CONFIGURATIONS
-        o.sizes[N_CONFIGURATIONS] = number + 1
-        table.keys[number] = key
-        table.slots[slot] = number
-    return number, DONE
-
-
-@kernel(allocates=True)
-def sort_numbers(numbers, n):  # type: ignore[no-untyped-def]
-    """Sort numbers[:n] in ascending order."""
-    if n >= 24:
-        numbers[:n] = np.sort(numbers[:n])
-        return
-    for i in range(1, n):
-        number = numbers[i]
-        j = i
-        while j > 0 and numbers[j - 1] > number:
-            numbers[j] = numbers[j - 1]
-            j -= 1
-        numbers[j] = number
+    number = number_of_key((np.int64(sequence) << 32) | np.int64(state), o.configurations)
+    return number, FULL_CONFIGURATIONS if number < 0 else DONE
 
 
 @kernel(forceinline=True)
@@ -135,22 +104,13 @@ def value_of(n, o):  # type: ignore[no-untyped-def]
                 found[n_distinct] = found[i]
                 n_distinct += 1
         n = n_distinct
-    key = hash_of_run(found, n)
-    at = slot_of_run(key, found, n, values)
-    if values.slots[at] >= 0:
-        return np.int64(values.slots[at]), DONE
-    number = o.sizes[N_VALUES]
-    if number >= values.hashes.shape[0] or values.start[number] + n > values.items.shape[0]:
+    fresh = values.size[0]
+    number = number_of_run(found, n, values)
+    if number < 0:
         return number, FULL_VALUES
-    o.sizes[N_VALUES] = number + 1
-    begin = values.start[number]
-    values.start[number + 1] = begin + n
-    values.hashes[number] = key
-    values.slots[at] = number
-    values.emits[number] = 0
-    for i in range(n):
-        values.items[begin + i] = found[i]
-        values.emits[number] |= o.emits[o.configurations.keys[found[i]] & 0xFFFFFFFF]
+    if number == fresh:
+        for i in range(n):
+            values.emits[number] |= o.emits[o.configurations.keys[found[i]] & 0xFFFFFFFF]
     return number, DONE
 
 
@@ -164,9 +124,9 @@ def value_after(value, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
     key = (value * w.lexer.next_state.shape[1] + klass) * (n_moves + 1)
     if o.values.emits[value]:
         key += 1 + move
-    slot = slot_of(key, o.readings.keys, o.readings.slots)
-    if o.readings.slots[slot] >= 0:
-        return np.int64(o.readings.value[o.readings.slots[slot]]), DONE
+    after = value_of_key(key, o.readings, -1)
+    if after >= 0:
+        return after, DONE
     n = np.int64(0)
     for i in range(o.values.start[value], o.values.start[value + 1]):
         n, code = read_configuration(o.values.items[i], byte, move, n, w, o)
@@ -175,13 +135,10 @@ def value_after(value, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
     after, code = value_of(n, o)
     if code != DONE:
         return value, code
-    number = o.sizes[N_READINGS]
-    if number >= o.readings.keys.shape[0]:
+    row = number_of_key(key, o.readings)
+    if row < 0:
         return value, FULL_READINGS
-    o.sizes[N_READINGS] = number + 1
-    o.readings.keys[number] = key
-    o.readings.value[number] = after
-    o.readings.slots[slot] = number
+    o.readings.value[row] = after
     return after, DONE
 
 
@@ -194,23 +151,13 @@ def vector_of(items, n, o):  # type: ignore[no-untyped-def]
     if n == 0:
         return np.int64(0), DONE
     vectors = o.vectors
-    key = hash_of_run(items, 2 * n)
-    at = slot_of_run(key, items, 2 * n, vectors)
-    if vectors.slots[at] >= 0:
-        return np.int64(vectors.slots[at]), DONE
-    number = o.sizes[N_VECTORS]
-    if number >= vectors.hashes.shape[0] or vectors.start[number] + 2 * n > vectors.items.shape[0]:
+    fresh = vectors.size[0]
+    number = number_of_run(items, 2 * n, vectors)
+    if number < 0:
         return number, FULL_VECTORS
-    o.sizes[N_VECTORS] = number + 1
-    begin = vectors.start[number]
-    vectors.start[number + 1] = begin + 2 * n
-    vectors.hashes[number] = key
-    vectors.slots[at] = number
-    vectors.emits[number] = 0
-    for i in range(n):
-        vectors.items[begin + 2 * i] = items[2 * i]
-        vectors.items[begin + 2 * i + 1] = items[2 * i + 1]
-        vectors.emits[number] |= o.values.emits[items[2 * i + 1]]
+    if number == fresh:
+        for i in range(n):
+            vectors.emits[number] |= o.values.emits[items[2 * i + 1]]
     return number, DONE
 
 
@@ -267,8 +214,8 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
 def new_vector(key, vector, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
     """The vector after one more byte, if it is not known; and DONE, or the code of what is missing.
 
-    key : of `Steps`. vector : not 0. klass : the class of the byte. move : the number of the move
-    before it.
+    key : of `Outcomes.steps`. vector : not 0. klass : the class of the byte. move : the number of
+    the move before it.
     """
     n = 0
     begin, end = o.vectors.start[vector], o.vectors.start[vector + 1]
@@ -284,13 +231,10 @@ def new_vector(key, vector, byte, klass, move, w, o):  # type: ignore[no-untyped
     after, code = vector_of(o.items, n, o)
     if code != DONE:
         return vector, code
-    number = o.sizes[N_STEPS]
-    if number >= o.steps.keys.shape[0]:
+    row = number_of_key(key, o.steps)
+    if row < 0:
         return vector, FULL_STEPS
-    o.sizes[N_STEPS] = number + 1
-    o.steps.keys[number] = key
-    o.steps.vector[number] = after
-    o.steps.slots[slot_of(key, o.steps.keys, o.steps.slots)] = number
+    o.steps.value[row] = after
     return after, DONE
 
 
@@ -338,7 +282,7 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     # PERF: arrays are taken out of their tuples once
     offsets, data, shared, moves = w.tokens.offsets, w.tokens.data, w.tokens.shared, w.tokens.moves
     path_vector, path_move, vector_of_token = o.path.vector, o.path.move, o.vector_of
-    keys, slots, after, emits, rows = o.steps.keys, o.steps.slots, o.steps.vector, o.vectors.emits, o.after
+    keys, slots, after, emits, rows = o.steps.keys, o.steps.slots, o.steps.value, o.vectors.emits, o.after
     byte_class, n_classes, n_keys = w.lexer.byte_class, w.lexer.next_state.shape[1], moves.shape[0] + 1
     n_tokens = offsets.shape[0] - 1
     token = cursor[TOKEN]
@@ -392,28 +336,26 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     return DONE
 
 
-@kernel
-def outcomes_of_state(
+@kernel(entry=True)
+def groups_of_state(
     state: int,
     component: Int32_2D,
     readers: Readers,
     values: Values,
-    configurations: Configurations,
+    configurations: Keys,
     ending_of: Int32,
     n_endings: int,
-    found_class: Int32,
-    found_key: Int64,
-) -> int:
-    """List what each class of tokens does in one lexer state, in all ways.
+    found: Groups,
+) -> None:
+    """Group the classes of tokens by what they do in one lexer state, in all ways.
 
-    Returns how many ways there are.
+    A way is the sequence emitted * n_endings + the ending. Those of a class are beside each other.
 
     component : `Firsts.component`.
     readers, values, configurations : see `walk_tables`.
     ending_of : (n_states,) int32; the ending of each lexer state.
     n_endings : how many endings there are.
-    found_class, found_key : (capacity,), written; for each way the class of tokens, and the
-        sequence emitted * n_endings + the ending. The ways of a class are beside each other.
+    found : written.
     """
     n = 0
     for klass in range(component.shape[0]):
@@ -424,32 +366,9 @@ def outcomes_of_state(
             value = readers.value[i]
             for k in range(values.start[value], values.start[value + 1]):
                 key = configurations.keys[values.items[k]]
-                found_class[n] = readers.class_of[i]
-                found_key[n] = (key >> 32) * n_endings + ending_of[key & 0xFFFFFFFF]
+                found.found_class[n] = readers.class_of[i]
+                found.found_key[n] = (key >> 32) * n_endings + ending_of[key & 0xFFFFFFFF]
                 n += 1
-    return n
-
-
-@kernel(entry=True)
-def groups_of_state(
-    state: int,
-    component: Int32_2D,
-    readers: Readers,
-    values: Values,
-    configurations: Configurations,
-    ending_of: Int32,
-    n_endings: int,
-    found: Groups,
-) -> None:
-    """Group the classes of tokens by what they do in one lexer state.
-
-    state, component, readers, values, configurations, ending_of, n_endings : as of
-        `outcomes_of_state`.
-    found : written.
-    """
-    n = outcomes_of_state(
-        state, component, readers, values, configurations, ending_of, n_endings, found.found_class, found.found_key
-    )
     size = 16
     while size < 2 * n:
         size *= 2

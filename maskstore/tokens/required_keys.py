@@ -16,8 +16,8 @@ import numpy as np
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.maskstore.tokens import _continuation_kernels as kernels
 from maskwright.maskstore.tokens._continuation_kernels import EndingTable, Required
-from maskwright.maskstore.tokens._hash_kernels import doubled
-from maskwright.maskstore.tokens.continuations import Continuations, no_pairs, with_room
+from maskwright.maskstore.tokens._hash_kernels import doubled, no_keys, with_room
+from maskwright.maskstore.tokens.continuations import FIRST_CAPACITY, Continuations
 from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move
 from maskwright.maskstore.tokens.state_tokens import LineBreaks
 
@@ -118,7 +118,7 @@ def require(
     table = _ending_table(endings, columns_of_endings, sets, newline)
     most = int(emitted.length.max()) + int(np.diff(table.more_start).max(initial=0)) + 1
     found = _nothing(len(keys))
-    breaks = no_pairs()
+    breaks = no_keys(FIRST_CAPACITY)
     kernels.number_before(np.array([-1], np.int32), 1, -1, breaks)  # the root
     scratch = np.zeros((2, most), np.int32)
     while True:
@@ -176,8 +176,7 @@ def _starts(sizes: Sequence[int]) -> Int32:
 def _nothing(n_keys: int) -> Required:
     """Empty tables, but for the empty list of line breaks, which is number 0."""
     n = max(16, 2 * n_keys)
-    room = len(no_pairs().keys)
-    breaks_of, node_of = np.full(room, -1, np.int32), np.zeros(room, np.int32)
+    breaks_of, node_of = np.full(FIRST_CAPACITY, -1, np.int32), np.zeros(FIRST_CAPACITY, np.int32)
     breaks_of[0] = 0
     first, n_depth_cases = np.zeros((2, n_keys), np.int32)
     line_breaks, continuation = np.zeros((2, n), np.int32)

@@ -279,7 +279,7 @@ class Requirements:
             if progress is not None:
                 progress(n_tokens + state + 1, n_tokens + n_states)
         self.n_sequences = walk.n_sequences
-        self._parent, self._last = (array[: self.n_sequences].copy() for array in walk.sequences[:2])
+        self._parent, self._last = walk.sequences
         # tokens may emit what is not the same and require the same
         of_walk, groups_of_state = token_classes(groups_of_state, walk.n_classes)
         class_of = np.full(walk.n_classes + 1, NO_CLASS, np.int32)  # the last one for tokens of no class

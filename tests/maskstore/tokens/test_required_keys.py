@@ -77,7 +77,8 @@ def test_keys_require_what_the_definition_says(make: Any, seed: int, monkeypatch
     calls = kept(monkeypatch)
     if seed % 2:  # room for a few rows at first, and a pause after each
         monkeypatch.setattr(required_keys, "PAUSE", 1)
-        monkeypatch.setattr("maskwright.maskstore.tokens.continuations.FIRST_CAPACITY", 2)
+        for module in ("continuations", "required_keys"):
+            monkeypatch.setattr(f"maskwright.maskstore.tokens.{module}.FIRST_CAPACITY", 2)
     grammar = make(seed)
     try:
         required = build_automaton(settled(grammar), random_vocabulary(grammar, seed)).required
