@@ -34,13 +34,6 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
 from maskwright.maskstore.automaton import exploration_tables as exploring
 from maskwright.maskstore.automaton.equivalence import BYTES_LIMIT, Equivalence
-from maskwright.maskstore.automaton.exploration_tables import (
-    FIRST_STATE,
-    REFUSED,
-    REFUSED_CONTINUATION,
-    Followed,
-    Parser,
-)
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
 from maskwright.maskstore.tokens._hash_kernels import add_keys, with_room
@@ -71,12 +64,12 @@ class ConfigurationSets:
     n_early : pairs that are decided early.
     """
 
-    parser: Parser
+    parser: exploring.Parser
     root_of: Int32
     root_start: Int64
     root_cell: Int32
     root_state: Int32
-    followed: Followed
+    followed: exploring.Followed
     n_states: int
     n_pairs: int
     n_edges: int
@@ -89,7 +82,7 @@ class _Work:
 
     def __init__(
         self,
-        parser: Parser,
+        parser: exploring.Parser,
         continuations: Continuations,
         next_continuation: Int32,
         equivalence: Equivalence,
@@ -214,7 +207,7 @@ def explore(
     found: list[tuple[Int32, Int32, Int32]] = []
     classes = PairClasses()
     first_continuation = np.full(1 << 10, _NO_CONTINUATION, np.int32)
-    first_continuation[:FIRST_STATE] = REFUSED_CONTINUATION, WHATEVER
+    first_continuation[: exploring.FIRST_STATE] = exploring.REFUSED_CONTINUATION, WHATEVER
     for level in range(levels.n_levels):
         continuation_new, top_new = levels.begin(level)
         if not len(continuation_new):
@@ -233,7 +226,7 @@ def explore(
         found.append((continuation_new, top_new, pair_new))
         mine = classes.of_pair[pair_new]
         # the first continuation that was met in a class represents all of it
-        while len(first_continuation) <= classes.n_classes + FIRST_STATE:
+        while len(first_continuation) <= classes.n_classes + exploring.FIRST_STATE:
             first_continuation = np.concatenate(
                 [first_continuation, np.full_like(first_continuation, _NO_CONTINUATION)]
             )
@@ -286,8 +279,8 @@ def _explore_tops(work: _Work, continuation_of: Int32, top_of: Int32, report: _W
         report.half(0, 0, 1)
     keys = representative_of.astype(np.int64) * work.n_cells + top_of
     group, firsts = numbered(keys)
-    is_open = representative_of[firsts] != REFUSED_CONTINUATION
-    pair_of_group = np.full(len(firsts), REFUSED, np.int32)
+    is_open = representative_of[firsts] != exploring.REFUSED_CONTINUATION
+    pair_of_group = np.full(len(firsts), exploring.REFUSED, np.int32)
     opened = firsts[is_open]
     pair_of_open = np.zeros(len(opened), np.int32)
     next_index[:] = 0
@@ -326,7 +319,7 @@ def _merged(
     starts, ends = (np.searchsorted(continuation_of[order], leader, side=side) for side in ("left", "right"))
     which = np.repeat(np.arange(len(leader)), ends - starts)
     at = order[np.arange(len(which)) - np.repeat(np.cumsum(ends - starts) - ends, ends - starts)]
-    is_legal = levels.allowed[kind[which], top_of[at]] & (state[at] != REFUSED)
+    is_legal = levels.allowed[kind[which], top_of[at]] & (state[at] != exploring.REFUSED)
     at, sizes = at[is_legal], np.bincount(which[is_legal], minlength=len(leader))
     numbers = np.full(len(leader), NEVER_LEGAL, np.int32)
     numbers[by_first[sizes > 0]] = np.arange((sizes > 0).sum())
@@ -337,10 +330,10 @@ def _merged(
         root_start=np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64),
         root_cell=top_of[at],
         root_state=state[at].astype(np.int32),
-        followed=Followed(work.x.pairs, edges),
-        n_states=int(work.x.states.size[0]) - FIRST_STATE,
+        followed=exploring.Followed(work.x.pairs, edges),
+        n_states=int(work.x.states.size[0]) - exploring.FIRST_STATE,
         n_pairs=work.n_pairs,
         n_edges=n_edges,
         n_classes=classes.n_classes,
-        n_early=int((classes.of_pair[2:] < FIRST_STATE).sum()),
+        n_early=int((classes.of_pair[2:] < exploring.FIRST_STATE).sum()),
     )

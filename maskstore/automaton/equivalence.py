@@ -169,15 +169,7 @@ class Equivalence:
         """
         acting = np.flatnonzero((tables.default_rule < 0) & (tables.action != 0).any(axis=1)).astype(np.int32)
         acts = Acts(tables.action, tables.alternatives, tables.default_rule, tables.accessing, acting)
-        sets = Sets(
-            positions.rule_start,
-            positions.rules,
-            positions.set_after,
-            positions.set_start,
-            positions.members,
-            positions.order,
-            positions.is_cyclic,
-        )
+        sets = Sets(*(getattr(positions, name) for name in Sets._fields))
         runs = {full: no_runs(FIRST_RUNS, 4 * FIRST_RUNS) for full in (FULL_SHAPES, FULL_TARGETS, FULL_CHUNKS)}
         for column in columns:
             # what is numbered keeps its number

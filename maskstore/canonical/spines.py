@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.analysis.kept import cached_property
+from maskwright.maskstore.vocabulary.masks import packed
 
 NO_MERGE = 1 << 62
 """The rank of two symbols that are never joined."""
@@ -258,7 +259,6 @@ class Neighbours:
 
 def as_words(bits: Bits) -> Words:
     """A set of tokens as words, bit i of word w for token 32 w + i: (ceil(V / 32),), read-only."""
-    packed = np.packbits(bits, bitorder="little")
-    words = np.pad(packed, (0, -len(packed) % 4)).view(np.uint32)
+    words = packed(bits)
     words.setflags(write=False)
     return words

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -55,9 +54,6 @@ def spoken_sequence(codes: EventCodes, sequence: Symbols) -> Symbols:
         return sequence
     decoded = (codes.decode(symbol) for symbol in sequence)
     return tuple(value if kind == "terminal" else ENDED_NEWLINE for kind, value in decoded if kind != "leave")
-
-
-Reading = Literal["sound", "post"]
 
 
 @dataclass(frozen=True)

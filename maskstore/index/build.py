@@ -22,6 +22,7 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.index.token_index import TokenIndex
+from maskwright.maskstore.tokens.classes import numbered
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
 Array = npt.NDArray[np.int32]
@@ -29,9 +30,6 @@ Wide = npt.NDArray[np.int64]
 
 _STEP = 1 << 20
 """The pairs of states that are looked at together: some 40 MB."""
-
-_MOST_FLAGS = 1 << 22
-"""The most numbers that are sorted by a flag each."""
 
 
 class Level(NamedTuple):
@@ -181,29 +179,14 @@ def functions_of(automaton: Dfa, levels: tuple[Level, ...], size: int, most_pair
         here = np.full(len(is_live), -1, np.int64)
         if is_live.any():
             keys = (function * made.n_classes + byte_class)[is_live]
-            here[is_live] = _each(keys, len(made.number) * made.n_classes, made)
+            number, firsts = numbered(keys)
+            here[is_live] = made.behind(keys[firsts])[number]
         of_token[level.ids] = here[level.ends]
         if not (here >= 0).any():
             break
         above = here
     before, behind = np.divmod(made.pairs[: made.used], made.n_states)
     return Functions(np.array(made.start, np.int64), before.astype(np.int32), behind.astype(np.int32), of_token)
-
-
-def _each(keys: Wide, span: int, made: _Functions) -> Wide:
-    """The function behind each key, where each distinct key is looked at once.
-
-    span : more than the greatest key.
-    """
-    if span > _MOST_FLAGS:
-        distinct, place = np.unique(keys, return_inverse=True)
-        return made.behind(distinct)[place]
-    flags = np.zeros(span, np.bool_)
-    flags[keys] = True
-    distinct = np.flatnonzero(flags)
-    result = np.empty(span, np.int64)
-    result[distinct] = made.behind(distinct)
-    return result[keys]
 
 
 MOST_PAIRS = 1 << 24

@@ -111,40 +111,30 @@ class EarleyItems:
         self._is_due: set[EarleyItem] = set()
 
     def _find_firsts(self) -> None:
-        n_terminals = self.grammar.n_terminals
-        users: dict[int, list[int]] = {}
-        for number, rule in enumerate(self.grammar.rules):
-            for symbol in set(rule.rhs):
-                users.setdefault(symbol, []).append(number)
-        for symbol in sorted(users):  # no item stands behind such a terminal, and none would ask for it
-            if symbol < n_terminals and self._column_of[symbol] < 0:
+        n_terminals, rules = self.grammar.n_terminals, self.grammar.rules
+        for symbol in sorted({symbol for rule in rules for symbol in rule.rhs if symbol < n_terminals}):
+            if self._column_of[symbol] < 0:  # no item stands behind such a terminal, and none would ask for it
                 self.missing.append(f"{self.grammar.symbol_name(symbol)} has no column")
-        agenda = list(range(len(self.grammar.rules)))
-        is_due = [True] * len(agenda)
-        while agenda:
-            number = agenda.pop()
-            is_due[number] = False
-            rule = self.grammar.rules[number]
-            at = self.begin[number] + len(rule.rhs)
-            columns, is_empty = 0, True
-            for symbol in reversed(rule.rhs):
-                at -= 1
-                if symbol < n_terminals:
-                    column = self._column_of[symbol]
-                    columns, is_empty = 1 << column if column >= 0 else 0, False
-                else:
-                    may_be_empty = self.can_be_empty[symbol - n_terminals]
-                    columns = self.firsts[symbol - n_terminals] | (columns if may_be_empty else 0)
-                    is_empty = is_empty and may_be_empty
-                self._begin_with[at], self._may_end[at] = columns, is_empty
-            head = rule.lhs - n_terminals
-            if columns & ~self.firsts[head] or is_empty > self.can_be_empty[head]:
-                self.firsts[head] |= columns
-                self.can_be_empty[head] = self.can_be_empty[head] or is_empty
-                for user in users.get(rule.lhs, ()):
-                    if not is_due[user]:
-                        is_due[user] = True
-                        agenda.append(user)
+        grew = True
+        while grew:
+            grew = False
+            for begin, rule in zip(reversed(self.begin), reversed(rules), strict=True):
+                columns, is_empty = 0, True
+                for at in range(begin + len(rule.rhs) - 1, begin - 1, -1):
+                    symbol = self._symbol[at]
+                    if symbol < n_terminals:
+                        column = self._column_of[symbol]
+                        columns, is_empty = 1 << column if column >= 0 else 0, False
+                    else:
+                        may_be_empty = self.can_be_empty[symbol - n_terminals]
+                        columns = self.firsts[symbol - n_terminals] | (columns if may_be_empty else 0)
+                        is_empty = is_empty and may_be_empty
+                    self._begin_with[at], self._may_end[at] = columns, is_empty
+                head = rule.lhs - n_terminals
+                if columns & ~self.firsts[head] or is_empty > self.can_be_empty[head]:
+                    self.firsts[head] |= columns
+                    self.can_be_empty[head] = self.can_be_empty[head] or is_empty
+                    grew = True
 
     # --------------------------------------------------------------------------------- the search
 
