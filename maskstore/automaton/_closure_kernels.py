@@ -9,17 +9,8 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
+from maskwright.maskstore.automaton import closure_tables as closing
 from maskwright.maskstore.automaton._pool_kernels import lack_of_masks, union
-from maskwright.maskstore.automaton.closure_tables import (
-    DECIDED,
-    FULL_CELLS,
-    FULL_EDGES,
-    FULL_NODES,
-    FULL_VISITS,
-    NEXT_ROOT,
-    NEXT_VISIT,
-    Closing,
-)
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED, Followed, Parser
 from maskwright.maskstore.tokens._hash_kernels import (
     first_slot,
@@ -63,14 +54,14 @@ def node_of(n, c):  # type: ignore[no-untyped-def]
     It is a new node if there is none with these items, and DECIDED if n is 0.
     """
     if n == 0:
-        return np.int64(DECIDED)
+        return np.int64(closing.DECIDED)
     return number_of_run(c.scratch.items, unite(n, c.pool, c.scratch), c.nodes)
 
 
 @kernel(forceinline=True)
 def visit(node, cell, c):  # type: ignore[no-untyped-def]
     """Put a pair (node, last cell) on the agenda, unless it was there or the node is DECIDED."""
-    if node != DECIDED:
+    if node != closing.DECIDED:
         number_of_key(np.int64(node) * c.n_cells + cell, c.visits)
 
 
@@ -86,13 +77,13 @@ def lack_of_room(width, n_items, c):  # type: ignore[no-untyped-def]
         return full
     nodes = c.nodes
     if nodes.size[0] + width + 2 > nodes.hashes.shape[0]:
-        return FULL_NODES
+        return closing.FULL_NODES
     if nodes.start[nodes.size[0]] + width * n_items + 2 > nodes.items.shape[0]:
-        return FULL_NODES
+        return closing.FULL_NODES
     if c.edges.size[0] + width + 2 > c.edges.keys.shape[0]:
-        return FULL_EDGES
+        return closing.FULL_EDGES
     if c.visits.size[0] + width + 2 > c.visits.keys.shape[0]:
-        return FULL_VISITS
+        return closing.FULL_VISITS
     return DONE
 
 
@@ -160,7 +151,7 @@ def close_roots(
     root_start: Int64,
     root_cell: Int32,
     root_state: Int32,
-    c: Closing,
+    c: closing.Closing,
     until: int,
 ) -> int:
     """Make the edges of the root nodes. The roots have the numbers 1, 2, ... in their order.
@@ -175,24 +166,24 @@ def close_roots(
     """
     n_cells, edges, scratch, cursor = c.n_cells, c.edges, c.scratch, c.cursor
     done = 0
-    while cursor[NEXT_ROOT] < item_start.shape[0] - 1:
+    while cursor[closing.NEXT_ROOT] < item_start.shape[0] - 1:
         if done >= until:
             return PAUSED
-        root = cursor[NEXT_ROOT]
+        root = cursor[closing.NEXT_ROOT]
         total = 0
         for i in range(item_start[root], item_start[root + 1]):
             total += root_start[item_root[i] + 1] - root_start[item_root[i]]
         if total > scratch.by_cell.shape[0]:
-            return FULL_CELLS
+            return closing.FULL_CELLS
         sort_by_cell(root, item_start, item_root, item_mask, root_start, root_cell, root_state, scratch)
         n_items = item_start[root + 1] - item_start[root]
         full = lack_of_room(8, n_items, c)
         if full != DONE:
             return full
         if edges.size[0] + n_cells + 2 > edges.keys.shape[0]:
-            return FULL_EDGES
+            return closing.FULL_EDGES
         if c.visits.size[0] + n_cells + 2 > c.visits.keys.shape[0]:
-            return FULL_VISITS
+            return closing.FULL_VISITS
         first_edge = edges.size[0]
         scratch.edge_slots[:] = -1
         begin = np.int64(0)
@@ -233,13 +224,13 @@ def close_roots(
         for edge in range(first_edge, edges.size[0]):
             edges.slots[slot_of(edges.keys[edge], edges.keys, edges.slots)] = edge
             visit(edges.node[edge], edges.keys[edge] % n_cells, c)
-        cursor[NEXT_ROOT] = root + 1
+        cursor[closing.NEXT_ROOT] = root + 1
         done += n_cells + total
     return DONE
 
 
 @kernel(entry=True)
-def close_nodes(parser: Parser, followed: Followed, c: Closing, until: int) -> int:
+def close_nodes(parser: Parser, followed: Followed, c: closing.Closing, until: int) -> int:
     """Make the edges of all nodes over all cells that can follow.
 
     parser, followed : `exploration_tables.Parser`, `ConfigurationSets.followed`.
@@ -250,8 +241,8 @@ def close_nodes(parser: Parser, followed: Followed, c: Closing, until: int) -> i
     n_cells, nodes, edges, visits, scratch, cursor = c.n_cells, c.nodes, c.edges, c.visits, c.scratch, c.cursor
     pairs = followed.pairs
     done = 0
-    while cursor[NEXT_VISIT] < visits.size[0]:
-        number = cursor[NEXT_VISIT]
+    while cursor[closing.NEXT_VISIT] < visits.size[0]:
+        number = cursor[closing.NEXT_VISIT]
         if done >= until:
             return PAUSED
         node = visits.keys[number] // n_cells
@@ -265,7 +256,7 @@ def close_nodes(parser: Parser, followed: Followed, c: Closing, until: int) -> i
             slot = slot_of(key, edges.keys, edges.slots)
             if edges.slots[slot] >= 0:
                 if visits.size[0] + 2 > visits.keys.shape[0]:
-                    return FULL_VISITS
+                    return closing.FULL_VISITS
                 visit(edges.node[edges.slots[slot]], below, c)
                 continue
             full = lack_of_room(1, n_items, c)
@@ -295,6 +286,6 @@ def close_nodes(parser: Parser, followed: Followed, c: Closing, until: int) -> i
             target = node_of(n, c)
             edges.slots[slot] = add_edge(key, target, accepted, edges)
             visit(target, below, c)
-        cursor[NEXT_VISIT] = number + 1
+        cursor[closing.NEXT_VISIT] = number + 1
         done += 1 + parser.predecessor_start[cell + 1] - parser.predecessor_start[cell]
     return DONE

@@ -9,33 +9,12 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64, UInt64
 from maskwright.analysis.jit import kernel
+from maskwright.maskstore.automaton import exploration_tables as exploring
 from maskwright.maskstore.automaton._parse_kernels import (
     add_configuration,
     advance_configuration,
     parts_of,
     representative,
-)
-from maskwright.maskstore.automaton.exploration_tables import (
-    ACCEPTED,
-    DONE,
-    ENDLESS,
-    FIRST_STATE,
-    FULL_CONFIGURATIONS,
-    FULL_EDGES,
-    FULL_PAIRS,
-    FULL_REPRESENTATIVES,
-    FULL_SETS,
-    FULL_STATES,
-    FULL_STEPS,
-    IS_ACCEPTED,
-    N_EDGES,
-    N_STEPS,
-    NEXT_PAIR,
-    NOTHING,
-    PAUSED,
-    REFUSED,
-    Exploration,
-    TerminalSets,
 )
 from maskwright.maskstore.tokens._hash_kernels import number_of_key, number_of_run, slot_of_step
 
@@ -44,14 +23,14 @@ NEW_STEP = 64
 
 
 @kernel(entry=True)
-def number_of_set(bits: UInt64, sets: TerminalSets) -> int:
+def number_of_set(bits: UInt64, sets: exploring.TerminalSets) -> int:
     """The number of a set of terminals, (n_words,) uint64; a new one if it has none."""
     return number_of_run(bits, bits.shape[0], sets)
 
 
 @kernel(entry=True)
 def representatives_of(
-    continuation_of: Int32, top_of: Int32, next_index: Int64, representative_of: Int32, x: Exploration
+    continuation_of: Int32, top_of: Int32, next_index: Int64, representative_of: Int32, x: exploring.Exploration
 ) -> int:
     """The representatives of continuations, each with a state on top, from index next_index[0] on.
 
@@ -65,7 +44,7 @@ def representatives_of(
     for index in range(next_index[0], continuation_of.shape[0]):
         if x.representatives.size[0] == x.representatives.keys.shape[0]:
             next_index[0] = index
-            return FULL_REPRESENTATIVES
+            return exploring.FULL_REPRESENTATIVES
         continuation = continuation_of[index]
         representative_of[index] = continuation
         if continuation >= 0 and x.outcomes[continuation] >= 0:
@@ -77,7 +56,7 @@ def representatives_of(
                 x.outcomes,
                 x.representatives,
             )
-    return DONE
+    return exploring.DONE
 
 
 @kernel
@@ -104,7 +83,7 @@ def configuration_set(members, n, states):  # type: ignore[no-untyped-def]
 
     Sorts members. Returns REFUSED if n is 0.
     """
-    return number_of_run(members, unique(members, n), states) if n > 0 else np.int64(REFUSED)
+    return number_of_run(members, unique(members, n), states) if n > 0 else np.int64(exploring.REFUSED)
 
 
 @kernel(forceinline=True)
@@ -119,12 +98,12 @@ def step(state, cell, x):  # type: ignore[no-untyped-def]
         continuation, pops, pushed = parts_of(x.configurations.keys[x.states.items[i]])
         if pops > 0:
             if n + 8 > found.shape[0]:
-                return ENDLESS
+                return exploring.ENDLESS
             n = add_configuration(continuation, pops - 1, pushed, cell, x, n)
             continue
         n = advance_configuration(continuation, pushed, cell, x, n)
-        if n == IS_ACCEPTED:
-            return ACCEPTED
+        if n == exploring.IS_ACCEPTED:
+            return exploring.ACCEPTED
         if n < 0:
             return n
     return configuration_set(found, n, x.states)
@@ -138,27 +117,27 @@ def lack_of_room(width, x):  # type: ignore[no-untyped-def]
     # configuration set. It asks itself for room for each set of terminals (NO_SETS)
     most = width * x.scratch.found.shape[0]
     if x.configurations.size[0] + most > x.configurations.keys.shape[0]:
-        return FULL_CONFIGURATIONS
+        return exploring.FULL_CONFIGURATIONS
     if x.sets.size[0] + most > x.sets.hashes.shape[0]:
-        return FULL_SETS
+        return exploring.FULL_SETS
     if (
         states.size[0] + width + 2 > states.hashes.shape[0]
         or states.start[states.size[0]] + most > states.items.shape[0]
     ):
-        return FULL_STATES
-    if 2 * (cursor[N_STEPS] + width) > x.steps.slots.shape[0]:
-        return FULL_STEPS
+        return exploring.FULL_STATES
+    if 2 * (cursor[exploring.N_STEPS] + width) > x.steps.slots.shape[0]:
+        return exploring.FULL_STEPS
     if x.pairs.size[0] + width + 2 > x.pairs.keys.shape[0]:
-        return FULL_PAIRS
-    if cursor[N_EDGES] + width > x.edges.shape[0]:
-        return FULL_EDGES
+        return exploring.FULL_PAIRS
+    if cursor[exploring.N_EDGES] + width > x.edges.shape[0]:
+        return exploring.FULL_EDGES
     if x.representatives.size[0] + most > x.representatives.keys.shape[0]:
-        return FULL_REPRESENTATIVES
-    return DONE
+        return exploring.FULL_REPRESENTATIVES
+    return exploring.DONE
 
 
 @kernel(entry=True)
-def explore(x: Exploration, until: int) -> int:
+def explore(x: exploring.Exploration, until: int) -> int:
     """Follow all pairs (configuration set, last cell) over the cells that can lie below.
 
     Begins with pair cursor[NEXT_PAIR]. New pairs are followed in the same call.
@@ -173,18 +152,18 @@ def explore(x: Exploration, until: int) -> int:
     edges, cursor = x.edges, x.cursor
     n_cells = x.parser.action.shape[0]
     done = 0
-    while cursor[NEXT_PAIR] < pairs.size[0]:
-        pair = cursor[NEXT_PAIR]
+    while cursor[exploring.NEXT_PAIR] < pairs.size[0]:
+        pair = cursor[exploring.NEXT_PAIR]
         if done >= until:
-            return PAUSED
+            return exploring.PAUSED
         state = pair_keys[pair] // n_cells
         cell = pair_keys[pair] % n_cells
         begin = predecessor_start[cell]
         end = predecessor_start[cell + 1]
         full = lack_of_room(end - begin, x)
-        if full != DONE:
+        if full != exploring.DONE:
             return full
-        at = cursor[N_EDGES]
+        at = cursor[exploring.N_EDGES]
         edge_start[pair] = at
         for i in range(begin, end):
             below = predecessors[i]
@@ -200,21 +179,21 @@ def explore(x: Exploration, until: int) -> int:
                     return after
                 steps[slot, 0] = key
                 steps[slot, 1] = after
-                cursor[N_STEPS] += 1
-            if after >= FIRST_STATE:
-                after = FIRST_STATE + number_of_key(after * n_cells + below, pairs)
+                cursor[exploring.N_STEPS] += 1
+            if after >= exploring.FIRST_STATE:
+                after = exploring.FIRST_STATE + number_of_key(after * n_cells + below, pairs)
             edges[at] = after
             at += 1
-        cursor[N_EDGES] = at
+        cursor[exploring.N_EDGES] = at
         edge_start[pair + 1] = at
-        cursor[NEXT_PAIR] = pair + 1
+        cursor[exploring.NEXT_PAIR] = pair + 1
         done += end - begin + 1
-    return DONE
+    return exploring.DONE
 
 
 @kernel(entry=True)
 def explore_tops(
-    continuation_of: Int32, top_of: Int32, next_index: Int64, pair_of_index: Int32, x: Exploration, until: int
+    continuation_of: Int32, top_of: Int32, next_index: Int64, pair_of_index: Int32, x: exploring.Exploration, until: int
 ) -> int:
     """The first step of continuations, each with a state on top, from index next_index[0] on.
 
@@ -229,24 +208,24 @@ def explore_tops(
     while next_index[0] < continuation_of.shape[0]:
         index = next_index[0]
         if index >= stop:
-            return PAUSED
+            return exploring.PAUSED
         full = lack_of_room(1, x)
-        if full != DONE:
+        if full != exploring.DONE:
             return full
         continuation = np.int64(continuation_of[index])
         top = np.int64(top_of[index])
         next_index[0] = index + 1
-        pair_of_index[index] = REFUSED
+        pair_of_index[index] = exploring.REFUSED
         if continuation >= 0 and symbol[continuation] < n_columns and parser.action[top, symbol[continuation]] == 0:
             continue
-        n = advance_configuration(continuation, NOTHING, top, x, 0)
-        if n == IS_ACCEPTED:
-            pair_of_index[index] = ACCEPTED
+        n = advance_configuration(continuation, exploring.NOTHING, top, x, 0)
+        if n == exploring.IS_ACCEPTED:
+            pair_of_index[index] = exploring.ACCEPTED
             continue
         if n < 0:
             next_index[0] = index
             return n
         state = configuration_set(x.scratch.found, n, x.states)
-        if state >= FIRST_STATE:
-            pair_of_index[index] = FIRST_STATE + number_of_key(state * n_cells + top, x.pairs)
-    return DONE
+        if state >= exploring.FIRST_STATE:
+            pair_of_index[index] = exploring.FIRST_STATE + number_of_key(state * n_cells + top, x.pairs)
+    return exploring.DONE

@@ -9,17 +9,7 @@ import numpy as np
 
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
-from maskwright.maskstore.automaton.exploration_tables import (
-    ENDLESS,
-    IS_ACCEPTED,
-    MAX_BRANCHES,
-    MAX_POPS,
-    MAX_STEPS,
-    NO_SETS,
-    NOTHING,
-    REFUSED_CONTINUATION,
-    TOO_DEEP,
-)
+from maskwright.maskstore.automaton import exploration_tables as exploring
 from maskwright.maskstore.tokens._hash_kernels import number_of_key, number_of_run, value_of_key
 
 
@@ -55,7 +45,7 @@ def representative(continuation, tops, symbol, shape, outcomes, table):  # type:
     column = symbol[continuation]
     mine = outcomes[begin + shape[column, tops, 1]]
     if mine == 0:
-        return REFUSED_CONTINUATION
+        return exploring.REFUSED_CONTINUATION
     key = (np.int64(shape[column, tops, 0]) << np.int64(32)) ^ np.int64(mine)
     fresh = table.size[0]
     row = number_of_key(key, table)
@@ -73,7 +63,7 @@ def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ig
     Returns the new n_found.
     """
     if continuation >= 0 and x.outcomes[continuation] >= 0:
-        key = pushed * MAX_POPS + pops
+        key = pushed * exploring.MAX_POPS + pops
         at = x.positions.start[cell]
         # BOUND: `Positions` has all positions of each cell, so the loop ends
         while x.positions.keys[at] != key:
@@ -86,7 +76,7 @@ def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ig
             x.outcomes,
             x.representatives,
         )
-        if continuation == REFUSED_CONTINUATION:
+        if continuation == exploring.REFUSED_CONTINUATION:
             return n_found
     x.scratch.found[n_found] = number_of_key(configuration(continuation, pops, pushed), x.configurations)
     return n_found + 1
@@ -195,7 +185,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
     n_states, n_columns = parser.action.shape
     stack[0] = cell
     height = np.int64(1)
-    if pushed != NOTHING:
+    if pushed != exploring.NOTHING:
         stack[1] = parser.goto[cell, pushed]
         height = np.int64(2)
         if stack[1] < 0:
@@ -211,11 +201,15 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
         while True:
             steps += 1
             if continuation == -1:
-                return IS_ACCEPTED
-            if steps > MAX_STEPS or branches + 8 > MAX_BRANCHES or n_found + 8 > scratch.found.shape[0]:
-                return ENDLESS
+                return exploring.IS_ACCEPTED
+            if (
+                steps > exploring.MAX_STEPS
+                or branches + 8 > exploring.MAX_BRANCHES
+                or n_found + 8 > scratch.found.shape[0]
+            ):
+                return exploring.ENDLESS
             if height + 2 > stack.shape[0]:
-                return TOO_DEEP
+                return exploring.TOO_DEEP
             top = stack[height - 1]
             if continuation >= 0 and symbol[continuation] >= n_columns:
                 # contextual lexing: the symbol says in which mode the next lexeme was read
@@ -224,7 +218,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                 continuation = np.int64(
                     continuation_after(x.continuations.next_continuation[continuation], top, n_states, x.known)
                 )
-                if continuation == REFUSED_CONTINUATION:
+                if continuation == exploring.REFUSED_CONTINUATION:
                     break
                 continue
             rule = np.int64(parser.default_rule[top])
@@ -238,7 +232,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                 if action == 0:
                     break
                 if action == ACCEPT:
-                    return IS_ACCEPTED  # the symbol is the end of the text, and so the last one
+                    return exploring.IS_ACCEPTED  # the symbol is the end of the text, and so the last one
                 if action >= CONFLICT:
                     n_found, branches = follow_conflict(action, continuation, height, cell, x, n_found, branches)
                     if n_found < 0:
@@ -254,7 +248,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                             x.continuations.next_continuation[continuation], action - 1, n_states, x.known
                         )
                     )
-                    if continuation == REFUSED_CONTINUATION:
+                    if continuation == exploring.REFUSED_CONTINUATION:
                         break
                     continue
                 rule = -action - 1
@@ -280,15 +274,15 @@ def follow_conflict(action, continuation, height, cell, x, n_found, branches):  
     for i in range(first, first + parser.alternatives[first - 1]):
         each = np.int64(parser.alternatives[i])
         if each == ACCEPT:
-            return IS_ACCEPTED, branches
-        if branches == MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
-            return ENDLESS, branches
+            return exploring.IS_ACCEPTED, branches
+        if branches == exploring.MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
+            return exploring.ENDLESS, branches
         if each > 0:
             stack[height] = each - 1
             after = continuation_after(
                 x.continuations.next_continuation[continuation], each - 1, parser.action.shape[0], x.known
             )
-            if after != REFUSED_CONTINUATION:
+            if after != exploring.REFUSED_CONTINUATION:
                 branches = push_branch(height + 1, after, branches, x.scratch)
         else:
             n_found, branches = reduce_apart(continuation, -each - 1, height, cell, x, n_found, branches)
@@ -307,13 +301,13 @@ def follow_lookahead_set(continuation, top, height, cell, x, n_found, branches):
     bits = x.scratch.bits
     rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.items, bits)
     if rule == -2:
-        return IS_ACCEPTED, branches
+        return exploring.IS_ACCEPTED, branches
     while rule >= 0:
-        if branches == MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
-            return ENDLESS, branches
+        if branches == exploring.MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
+            return exploring.ENDLESS, branches
         ending = -number_of_run(bits, bits.shape[0], x.sets) - 1
         if ending == 0:
-            return NO_SETS, branches
+            return exploring.NO_SETS, branches
         n_found, branches = reduce_apart(ending, rule, height, cell, x, n_found, branches)
         rule = next_rule(-continuation - 1, top, rule, x.parser, x.sets.items, bits)
     return n_found, branches

@@ -11,13 +11,7 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton.closure_tables import (
-    DENSE,
-    FULL_IDS,
-    FULL_MASKS,
-    NO_MASK,
-    Pool,
-)
+from maskwright.maskstore.automaton import closure_tables as closing
 from maskwright.maskstore.tokens._hash_kernels import number_of_run
 
 
@@ -26,7 +20,7 @@ def add_mask(mask, pool):  # type: ignore[no-untyped-def]
     """Add the classes of a pooled mask to pool.words."""
     items = pool.masks.items
     begin, end = pool.masks.start[mask], pool.masks.start[mask + 1]
-    if begin < end and items[begin] == DENSE:
+    if begin < end and items[begin] == closing.DENSE:
         for w in range(pool.words.shape[0]):
             pool.words[w] |= np.uint32(items[begin + 1 + w])
     else:
@@ -55,10 +49,10 @@ def pool_mask(pool):  # type: ignore[no-untyped-def]
         if words[w] != 0:
             count += np.int64(bits_of(words[w]))
     if count == 0:
-        return np.int64(NO_MASK)
+        return np.int64(closing.NO_MASK)
     n = 0
     if count > pool.limit:
-        run[0] = DENSE
+        run[0] = closing.DENSE
         n = 1 + words.shape[0]
         for w in range(words.shape[0]):
             run[1 + w] = np.int32(words[w])
@@ -81,8 +75,8 @@ def lack_of_masks(n, pool):  # type: ignore[no-untyped-def]
     """FULL_MASKS or FULL_IDS if there may be no room for n more masks, else 0."""
     masks = pool.masks
     if masks.size[0] + n > masks.hashes.shape[0]:
-        return FULL_MASKS
-    return FULL_IDS if masks.start[masks.size[0]] + n * pool.run.shape[0] > masks.items.shape[0] else 0
+        return closing.FULL_MASKS
+    return closing.FULL_IDS if masks.start[masks.size[0]] + n * pool.run.shape[0] > masks.items.shape[0] else 0
 
 
 class DepthCase(NamedTuple):
@@ -116,7 +110,7 @@ def find_items(
     never: int,
     roots: Int32,
     masks: Int32,
-    pool: Pool,
+    pool: closing.Pool,
 ) -> tuple[int, int]:
     """The distinct roots of the groups behind certain line breaks, with the masks of their classes.
 
@@ -165,7 +159,7 @@ def find_items(
 def union(masks, n, pool):  # type: ignore[no-untyped-def]
     """The number of the union of masks[:n]; NO_MASK if n is 0."""
     if n == 0:
-        return np.int64(NO_MASK)
+        return np.int64(closing.NO_MASK)
     first = np.int64(masks[0])
     same = True
     for i in range(1, n):

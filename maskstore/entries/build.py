@@ -14,7 +14,6 @@ from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
-from maskwright.maskstore.entries.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.entries.entry_table import NO_CELL, EntryTable
 from maskwright.maskstore.entries.streamline import (
     SequencesAfter,
@@ -23,7 +22,7 @@ from maskwright.maskstore.entries.streamline import (
     pair_mappings,
     streamline,
 )
-from maskwright.maskstore.entries.walk import Walk
+from maskwright.maskstore.entries.walk import Entries, StateEntries, Walk, collect_entries
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import MaskPoolBuilder, n_words

@@ -43,8 +43,8 @@ from maskwright.analysis.legality.interchange import interchange_classes, repres
 from maskwright.analysis.legality.joint import joint_representatives
 from maskwright.analysis.legality.judge import Case, Judge
 from maskwright.analysis.legality.verdict import START
-from maskwright.maskstore.entries.entries import Entries, SequenceTable, Symbols, spoken_sequence
 from maskwright.maskstore.entries.exact_outcomes import ExactOutcomes, exact_groups
+from maskwright.maskstore.entries.walk import Entries, SequenceTable, Symbols, spoken_sequence
 from maskwright.maskstore.tokens.events import EventCodes
 
 STEPS = ("ignored", "classes", "follow", "pairs", "never", "always", "joint", "exact")

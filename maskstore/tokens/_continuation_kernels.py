@@ -29,7 +29,8 @@ NOT_NUMBERED = 0
 class Emitted(NamedTuple):
     """The sequences of a walk, and what their symbols mean to a parser and to brackets.
 
-    parent, last : (n,) int32; see `walk_tables.Sequences`. A parent comes before its children.
+    parent, last : (n,) int32; the sequence before the last symbol, and this symbol. A parent
+        comes before its children.
     length : (n,) int32; how many symbols a sequence has.
     depth, lowest, n_depth_cases : (n,) int32; how brackets stand after each, see
         `requirements.Requirements`.

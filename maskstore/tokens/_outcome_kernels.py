@@ -17,28 +17,10 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int32_2D
 from maskwright.analysis.jit import kernel
+from maskwright.maskstore.tokens import walk_tables
 from maskwright.maskstore.tokens._hash_kernels import Keys, number_of_key, number_of_run, slot_of, value_of_key
 from maskwright.maskstore.tokens._kernels import SPACE, group_equal, sort_numbers, stable_order
 from maskwright.maskstore.tokens._walk_kernels import begin_lexeme, read_byte
-from maskwright.maskstore.tokens.walk_tables import (
-    DONE,
-    FULL_CONFIGURATIONS,
-    FULL_FOUND,
-    FULL_READINGS,
-    FULL_STEPS,
-    FULL_VALUES,
-    FULL_VECTORS,
-    N_COMPONENTS,
-    PAUSED,
-    STATE,
-    TOKEN,
-    WORK,
-    Groups,
-    Outcomes,
-    Readers,
-    Values,
-    Walk,
-)
 
 NEW_READING = 16
 """Units of work of reading a byte from a configuration. To look up what is known takes one."""
@@ -62,12 +44,12 @@ def read_configuration(number, byte, move, n_found, w, o):  # type: ignore[no-un
     n_rows = 1
     while n_rows > 0:
         row = n_rows - 1
-        w.cursor[WORK] += NEW_READING
+        w.cursor[walk_tables.WORK] += NEW_READING
         if rows.next_byte[row] == rows.length[row]:
             if n_found >= o.found.shape[0]:
-                return n_found, FULL_FOUND
+                return n_found, walk_tables.FULL_FOUND
             after, code = configuration_of(rows.state[row], rows.sequence[row], o)
-            if code != DONE:
+            if code != walk_tables.DONE:
                 return n_found, code
             o.found[n_found] = after
             n_found += 1
@@ -78,23 +60,23 @@ def read_configuration(number, byte, move, n_found, w, o):  # type: ignore[no-un
         else:
             lives, code = read_byte(row, w)
             n_rows = row + 1 if lives else row
-        if code != DONE:
+        if code != walk_tables.DONE:
             return n_found, code
-    return n_found, DONE
+    return n_found, walk_tables.DONE
 
 
 @kernel(forceinline=True)
 def configuration_of(state, sequence, o):  # type: ignore[no-untyped-def]
     """The number of a configuration, a new one if it has none; and DONE or FULL_CONFIGURATIONS."""
     number = number_of_key((np.int64(sequence) << 32) | np.int64(state), o.configurations)
-    return number, FULL_CONFIGURATIONS if number < 0 else DONE
+    return number, walk_tables.FULL_CONFIGURATIONS if number < 0 else walk_tables.DONE
 
 
 @kernel(forceinline=True)
 def value_of(n, o):  # type: ignore[no-untyped-def]
     """The number of the value of o.found[:n], a new one if it has none; and DONE or FULL_VALUES."""
     if n == 0:
-        return np.int64(0), DONE
+        return np.int64(0), walk_tables.DONE
     values, found = o.values, o.found
     if n > 1:
         sort_numbers(found, n)
@@ -107,11 +89,11 @@ def value_of(n, o):  # type: ignore[no-untyped-def]
     fresh = values.size[0]
     number = number_of_run(found, n, values)
     if number < 0:
-        return number, FULL_VALUES
+        return number, walk_tables.FULL_VALUES
     if number == fresh:
         for i in range(n):
             values.emits[number] |= o.emits[o.configurations.keys[found[i]] & 0xFFFFFFFF]
-    return number, DONE
+    return number, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -126,20 +108,20 @@ def value_after(value, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
         key += 1 + move
     after = value_of_key(key, o.readings, -1)
     if after >= 0:
-        return after, DONE
+        return after, walk_tables.DONE
     n = np.int64(0)
     for i in range(o.values.start[value], o.values.start[value + 1]):
         n, code = read_configuration(o.values.items[i], byte, move, n, w, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return value, code
     after, code = value_of(n, o)
-    if code != DONE:
+    if code != walk_tables.DONE:
         return value, code
     row = number_of_key(key, o.readings)
     if row < 0:
-        return value, FULL_READINGS
+        return value, walk_tables.FULL_READINGS
     o.readings.value[row] = after
-    return after, DONE
+    return after, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -149,16 +131,16 @@ def vector_of(items, n, o):  # type: ignore[no-untyped-def]
     items : its n components, each with its value.
     """
     if n == 0:
-        return np.int64(0), DONE
+        return np.int64(0), walk_tables.DONE
     vectors = o.vectors
     fresh = vectors.size[0]
     number = number_of_run(items, 2 * n, vectors)
     if number < 0:
-        return number, FULL_VECTORS
+        return number, walk_tables.FULL_VECTORS
     if number == fresh:
         for i in range(n):
             vectors.emits[number] |= o.values.emits[items[2 * i + 1]]
-    return number, DONE
+    return number, walk_tables.DONE
 
 
 @kernel
@@ -169,10 +151,10 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
     """
     firsts, cursor = o.firsts, w.cursor
     if firsts.vector[klass] >= 0:
-        return np.int64(firsts.vector[klass]), DONE
-    n = cursor[N_COMPONENTS]
-    for state in range(cursor[STATE], firsts.component.shape[1]):
-        cursor[STATE] = state
+        return np.int64(firsts.vector[klass]), walk_tables.DONE
+    n = cursor[walk_tables.N_COMPONENTS]
+    for state in range(cursor[walk_tables.STATE], firsts.component.shape[1]):
+        cursor[walk_tables.STATE] = state
         firsts.component[klass, state] = -1
         if w.contexts.mode_state.shape[0] > 1:
             # no text is in a mode's own start state: it is in state 0 until a mode is chosen
@@ -182,13 +164,13 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
             if is_start:
                 continue
         number, code = configuration_of(state, 0, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return number, code
         n_found, code = read_configuration(number, byte, 0, 0, w, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return number, code
         value, code = value_of(n_found, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return value, code
         if value == 0:
             continue
@@ -198,16 +180,16 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
             firsts.items[2 * n] = firsts.n[0] + n
             firsts.items[2 * n + 1] = value
             n += 1
-            cursor[N_COMPONENTS] = n
+            cursor[walk_tables.N_COMPONENTS] = n
         firsts.component[klass, state] = o.values.component[value]
-    cursor[STATE] = firsts.component.shape[1]
+    cursor[walk_tables.STATE] = firsts.component.shape[1]
     vector, code = vector_of(firsts.items, n, o)
-    if code != DONE:
+    if code != walk_tables.DONE:
         return vector, code
     firsts.vector[klass] = vector
     firsts.n[0] += n
-    cursor[STATE] = cursor[N_COMPONENTS] = 0
-    return vector, DONE
+    cursor[walk_tables.STATE] = cursor[walk_tables.N_COMPONENTS] = 0
+    return vector, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -219,23 +201,23 @@ def new_vector(key, vector, byte, klass, move, w, o):  # type: ignore[no-untyped
     """
     n = 0
     begin, end = o.vectors.start[vector], o.vectors.start[vector + 1]
-    w.cursor[WORK] += (end - begin) // 2
+    w.cursor[walk_tables.WORK] += (end - begin) // 2
     for i in range(begin, end, 2):
         value, code = value_after(np.int64(o.vectors.items[i + 1]), byte, klass, move, w, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return vector, code
         if value != 0:
             o.items[2 * n] = o.vectors.items[i]
             o.items[2 * n + 1] = value
             n += 1
     after, code = vector_of(o.items, n, o)
-    if code != DONE:
+    if code != walk_tables.DONE:
         return vector, code
     row = number_of_key(key, o.steps)
     if row < 0:
-        return vector, FULL_STEPS
+        return vector, walk_tables.FULL_STEPS
     o.steps.value[row] = after
-    return after, DONE
+    return after, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -266,7 +248,7 @@ def follow_known(begin, depth, size, vector, move, tokens, byte_class, rows, pat
 
 
 @kernel(entry=True)
-def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
+def walk_tokens(w: walk_tables.Walk, o: walk_tables.Outcomes, until: int) -> int:
     """Read every token from all lexer states, as far as some parser can read what is emitted.
 
     Where lexing has modes, each mode that a lexeme may be read in is followed. The sequence says in
@@ -278,18 +260,18 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     call goes on.
     """
     cursor = w.cursor
-    cursor[WORK] = 0
+    cursor[walk_tables.WORK] = 0
     # PERF: arrays are taken out of their tuples once
     offsets, data, shared, moves = w.tokens.offsets, w.tokens.data, w.tokens.shared, w.tokens.moves
     path_vector, path_move, vector_of_token = o.path.vector, o.path.move, o.vector_of
     keys, slots, after, emits, rows = o.steps.keys, o.steps.slots, o.steps.value, o.vectors.emits, o.after
     byte_class, n_classes, n_keys = w.lexer.byte_class, w.lexer.next_state.shape[1], moves.shape[0] + 1
     n_tokens = offsets.shape[0] - 1
-    token = cursor[TOKEN]
+    token = cursor[walk_tables.TOKEN]
     while token < n_tokens:
-        cursor[TOKEN] = token
-        if cursor[WORK] > until:
-            return PAUSED
+        cursor[walk_tables.TOKEN] = token
+        if cursor[walk_tables.WORK] > until:
+            return walk_tables.PAUSED
         begin = offsets[token]
         size = offsets[token + 1] - begin
         depth = np.int64(shared[token])
@@ -302,7 +284,7 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
             byte = data[begin + depth]
             klass = byte_class[byte]
             before = vector
-            code = DONE
+            code = walk_tables.DONE
             if depth == 0:
                 vector, code = first_vector(byte, klass, w, o)
             else:
@@ -314,7 +296,7 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
                     vector = np.int64(after[known])
                 else:
                     vector, code = new_vector(key, vector, byte, klass, move, w, o)
-            if code != DONE:
+            if code != walk_tables.DONE:
                 return code
             if before < rows.shape[0] and not emits[before]:
                 rows[before, klass] = vector + 1
@@ -332,20 +314,20 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
             while token < n_tokens and shared[token] >= depth:
                 vector_of_token[token] = 0
                 token += 1
-    cursor[TOKEN] = n_tokens
-    return DONE
+    cursor[walk_tables.TOKEN] = n_tokens
+    return walk_tables.DONE
 
 
 @kernel(entry=True)
 def groups_of_state(
     state: int,
     component: Int32_2D,
-    readers: Readers,
-    values: Values,
+    readers: walk_tables.Readers,
+    values: walk_tables.Values,
     configurations: Keys,
     ending_of: Int32,
     n_endings: int,
-    found: Groups,
+    found: walk_tables.Groups,
 ) -> None:
     """Group the classes of tokens by what they do in one lexer state, in all ways.
 

@@ -219,7 +219,7 @@ def read_full_tables(rules: Grammar, tables: FullTables) -> tuple[Actions, Colum
     """The full LR tables of rules, of whatever builder; in words what is wrong, if anything is.
 
     *Full* tables have a column for each terminal, a goto for each nonterminal, and a state for each
-    set of items; those of a store are merged (`merged`). Right are tables with every entry in
+    set of items; those of a store are merged (`viable`). Right are tables with every entry in
     range, and a goto for every reduction.
     """
     columns: list[int] = tables.terminal_column.tolist()

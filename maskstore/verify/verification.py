@@ -16,10 +16,16 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
-from maskwright.maskstore.verify.complete import TooManyItems, missing_entries
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
 from maskwright.maskstore.verify.demands import Demands, Ints
-from maskwright.maskstore.verify.tables import MOST_SHOWN, Certificate, TooManyChoices, unsound_reductions
+from maskwright.maskstore.verify.tables import (
+    MOST_SHOWN,
+    Certificate,
+    TooManyChoices,
+    TooManyItems,
+    missing_entries,
+    unsound_reductions,
+)
 from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser, check_repeated
 from maskwright.maskstore.verify.viable import dead_ends
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks

@@ -23,10 +23,9 @@ from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.tables import tables_of
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.verify import verification, verify_table
-from maskwright.maskstore.verify.merged import _Comparison
 from maskwright.maskstore.verify.tables import TooManyChoices
 from maskwright.maskstore.verify.trusted import read_full_tables
-from maskwright.maskstore.verify.viable import dead_ends, without_text
+from maskwright.maskstore.verify.viable import _Comparison, dead_ends, without_text
 from maskwright.report.lr_tables import validate_lr_tables
 from maskwright.stores.build import compile_store
 from maskwright.verification import verify
