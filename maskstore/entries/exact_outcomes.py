@@ -85,11 +85,7 @@ def _lasts(codes: EventCodes, judge: Judge, left: int, head: Symbols) -> tuple[i
 
 
 _Outcome = tuple[bytes, bytes]
-
-
 _REFUSED: _Outcome = (b"", b"")
-
-
 _ACCEPTED: _Outcome = (b"", b"accepted")
 
 

@@ -179,33 +179,19 @@ def _add_endings(table: TableWriter, automaton: StackAutomaton) -> None:
 
 def _add_lookups(table: TableWriter, automaton: StackAutomaton) -> None:
     """Add the look-ups of each lexer state and depth case, and the line breaks that they use."""
-    used = [
-        breaks
-        for of_state in automaton.depth_cases
-        for lookups in of_state
-        for breaks in (one.line_breaks for one in lookups)
-    ]
-    number = {breaks: i for i, breaks in enumerate([0, *sorted(set(used) - {0})])}
-    depth_case_starts = starts_of(automaton.depth_cases)
-    table.add(schema.DEPTH_CASE_START, depth_case_starts)
     lists = [lookups for of_state in automaton.depth_cases for lookups in of_state]
-    lookup_starts = starts_of(lists)
-    table.add(schema.LOOKUP_START, lookup_starts)
+    used = {one.line_breaks for lookups in lists for one in lookups}
+    number = {breaks: i for i, breaks in enumerate([0, *sorted(used - {0})])}
+    table.add(schema.DEPTH_CASE_START, starts_of(automaton.depth_cases))
+    table.add(schema.LOOKUP_START, starts_of(lists))
     table.add(schema.LOOKUPS, [(number[one.line_breaks], one.root, one.own) for lookups in lists for one in lookups])
     of_number = [automaton.line_breaks[breaks] for breaks in number]
-    break_starts = starts_of(of_number)
-    table.add(schema.LINE_BREAKS_START, break_starts)
-    before_starts, before = flat([symbols for breaks in of_number for symbols, _ in breaks])
-    table.add(
-        schema.LINE_BREAKS,
-        [
-            (begin, end, *move)
-            for (begin, end), (_, move) in zip(
-                pairwise(before_starts.tolist()), [one for breaks in of_number for one in breaks], strict=True
-            )
-        ],
-    )
-    table.add(schema.LINE_BREAK_SYMBOLS, before)
+    breaks = [one for each in of_number for one in each]
+    starts, symbols = flat([before for before, _ in breaks])
+    ends = pairwise(starts.tolist())
+    table.add(schema.LINE_BREAKS_START, starts_of(of_number))
+    table.add(schema.LINE_BREAKS, [(*ends_of, *move) for ends_of, (_, move) in zip(ends, breaks, strict=True)])
+    table.add(schema.LINE_BREAK_SYMBOLS, symbols)
 
 
 def _add_open(table: TableWriter, automaton: StackAutomaton) -> None:

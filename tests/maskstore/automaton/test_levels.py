@@ -67,11 +67,11 @@ def test_items_of_a_root_are_the_unions_of_its_groups(seed: int, monkeypatch: py
     collector = MaskCollector(n_classes)
 
     def members(mask: int) -> set[int]:
-        pool = collector.pool
-        begin = int(pool.begin[mask])
-        if pool.n_ids[mask] >= 0:
-            return set(pool.ids[begin : begin + int(pool.n_ids[mask])].tolist())
-        return set(np.flatnonzero(np.unpackbits(pool.dense[begin].view(np.uint8), bitorder="little")).tolist())
+        masks = collector.without_nodes()
+        begin, count = int(masks.mask_at[mask]), int(masks.mask_count[mask])
+        if count >= 0:
+            return set(masks.mask_ids[begin : begin + count].tolist())
+        return set(np.flatnonzero(np.unpackbits(masks.dense[begin].view(np.uint8), bitorder="little")).tolist())
 
     for breaks in range(3):
         roots, masks, own = collector.find_items(case, breaks, np.array(distinct, np.int32), n_continuations)
