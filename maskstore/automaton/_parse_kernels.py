@@ -181,6 +181,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
     Returns the new n_found, or IS_ACCEPTED, ENDLESS, TOO_DEEP or NO_SETS.
     """
     parser, scratch, symbol = x.parser, x.scratch, x.continuations.symbol
+    following = x.continuations.next_continuation
     stack = scratch.stack
     n_states, n_columns = parser.action.shape
     stack[0] = cell
@@ -215,9 +216,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                 # contextual lexing: the symbol says in which mode the next lexeme was read
                 if parser.mode[top] != symbol[continuation] - n_columns:
                     break
-                continuation = np.int64(
-                    continuation_after(x.continuations.next_continuation[continuation], top, n_states, x.known)
-                )
+                continuation = continuation_after(following[continuation], top, n_states, x.known)
                 if continuation == exploring.REFUSED_CONTINUATION:
                     break
                 continue
@@ -243,11 +242,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                     height += 1
                     if branches == 0:
                         steps = 0  # MAX_STEPS is for one shift: a long token takes many steps in all
-                    continuation = np.int64(
-                        continuation_after(
-                            x.continuations.next_continuation[continuation], action - 1, n_states, x.known
-                        )
-                    )
+                    continuation = continuation_after(following[continuation], action - 1, n_states, x.known)
                     if continuation == exploring.REFUSED_CONTINUATION:
                         break
                     continue
