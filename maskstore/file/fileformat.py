@@ -44,13 +44,13 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-import importlib
 import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -137,13 +137,30 @@ ATTEMPTS = 20
 """How often a file that is being replaced is read before the reader gives up."""
 
 
-KINDS = {AUTOMATON: "automaton_file", ENTRIES: "entries_file", SCHEMA: "schema_file", PATTERN: "schema_file"}
-"""By the kind of a file, which what it holds has as its `file_kind`, the module that knows it: its
-`written` makes of a store facts and tensors, `read` makes the store of them again, and `info`
-describes a file.
+# PERF: what reads one kind is not kept waiting for the others
 
-PERF: what reads one kind is not kept waiting for the others.
-"""
+
+def _automaton() -> ModuleType:
+    from maskwright.maskstore.file import automaton_file
+
+    return automaton_file
+
+
+def _entries() -> ModuleType:
+    from maskwright.maskstore.file import entries_file
+
+    return entries_file
+
+
+def _schema() -> ModuleType:
+    from maskwright.maskstore.file import schema_file
+
+    return schema_file
+
+
+KINDS = {AUTOMATON: _automaton, ENTRIES: _entries, SCHEMA: _schema, PATTERN: _schema}
+"""By the kind of a file, which what it holds has as its `file_kind`, what knows it: `written` makes
+of a store facts and tensors, `read` makes the store of them again, and `info` describes a file."""
 
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
@@ -163,14 +180,14 @@ def save_store(store: AnyTable, path: str | os.PathLike[str], *, mode: int = 0o6
     or `mode` is no permissions.
     Cost: O(size of the file).
     """
-    kind = getattr(store, "file_kind", "")
-    if kind not in KINDS:
+    kind = KINDS.get(getattr(store, "file_kind", ""))
+    if kind is None:
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
     mode = as_integer("mode", mode)
     if not 0 <= mode <= 0o7777:
         refuse_argument("mode", mode, "a file's permissions, as in 0o644")
-    own, arrays = _module(kind).written(store)
+    own, arrays = kind().written(store)
     arrays |= {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     tensors = {name: array if name == TABLE else _narrowed(array) for name, array in arrays.items()}
     facts = {
@@ -246,7 +263,7 @@ def read_store(
     if grammar is None and header.own_grammar is not None:
         grammar = with_printable_names(header.own_grammar)
     content = Content(where, header, arrays, table, own, own if vocabulary is None else vocabulary, grammar)
-    return _module(header.facts["kind"]).read(content), origin
+    return KINDS[header.facts["kind"]]().read(content), origin
 
 
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -276,7 +293,7 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
             "rules": len(grammar.rules),
         }
         own["lexing"] = facts["lexing"]
-    own |= _module(facts["kind"]).info(path, header, table)
+    own |= KINDS[facts["kind"]]().info(path, header, table)
     return {
         "format_version": facts["version"],
         "kind": facts["kind"],
@@ -286,11 +303,6 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         "sha256": facts["sha256"],
         "bytes": n_bytes,
     }
-
-
-def _module(kind: str) -> Any:
-    """The module of a kind of files."""
-    return importlib.import_module(f"{__package__}.{KINDS[kind]}")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ tokens and lexer states.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, Move
 from maskwright.maskstore.tokens.state_tokens import LineBreaks
 from maskwright.maskstore.tokens.token_walk import starts_of
 
-if TYPE_CHECKING:
-    from maskwright.maskstore.tokens.requirements import Requirements
-
 Ending = tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
 """What a lexeme may become: alternatives of symbols to read, and then one terminal of a set (None:
 whatever comes)."""
@@ -32,11 +29,12 @@ PAUSE = 1 << 24
 """Units of work after which the kernel returns, so that Ctrl-C is obeyed: a tenth of a second."""
 
 
-def require(keys: Int64, endings: Sequence[Ending], required: Requirements) -> tuple[Required, list[LineBreaks]]:
+def require(keys: Int64, endings: Sequence[Ending], required: Any) -> tuple[Required, list[LineBreaks]]:
     """Work out what keys require, and number continuations and line breaks as they are met.
 
     keys : (n,) int64, ascending; sequence * len(endings) + ending.
-    required : the sequences, and what their symbols mean to a parser. It has no continuations yet.
+    required : the `Requirements`: the sequences, and what their symbols mean to a parser.
+        It has no continuations yet.
 
     Returns what each key requires, and the lists of line breaks by number; number 0 is empty.
     """
