@@ -4,7 +4,7 @@
     In: tables as in [tables], and for each state what may be left of the rules under way there. Out: [check_viable], a program,
     with [reads_exact]; [merged_prefix], for tables with merged states that do no more than these; and the verdicts of
     [certificate]'s checker in words of the language: [never_exact], [always_exact], [jointly_exact]. In Python
-    [maskwright.maskstore.verify.viable.stuck_states] finds what is left of the rules, and [merged.unlike_full] what relates
+    [maskwright.maskstore.verify.viable.stuck_states] finds what is left of the rules, and [viable.unlike_full] what relates
     merged states to others. *)
 
 From Coq Require Import List Bool Arith.

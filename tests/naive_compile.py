@@ -29,6 +29,15 @@ class Brackets(NamedTuple):
     n_depth_cases: int
 
 
+def sequence_of(required: Requirements, number: int) -> tuple[int, ...]:
+    """The symbols of a sequence: terminals, newline events (`codes`) and modes: symbol `mode_code` + m is mode m."""
+    (parent, last), found = required.sequences, []
+    while number:
+        found.append(int(last[number]))
+        number = int(parent[number])
+    return tuple(reversed(found))
+
+
 def brackets_after(required: Requirements, symbols: Sequence[int], before: Brackets) -> Brackets:
     depth, lowest, n_depth_cases = before
     for symbol in symbols if required.newline >= 0 else ():

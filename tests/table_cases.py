@@ -12,8 +12,7 @@ from engine_cases import MAKERS, random_vocabulary
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.table import schema
-from maskwright.maskstore.verify.complete import missing_entries
-from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
+from maskwright.maskstore.verify.tables import Certificate, missing_entries, unsound_reductions
 from maskwright.maskstore.verify.trusted import ACCEPTS, Lexer, Parser
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store

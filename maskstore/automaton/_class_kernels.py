@@ -49,7 +49,7 @@ class Pairs(NamedTuple):
     """Pairs and their edges, as in `exploration_tables`.
 
     keys, edge_start : `exploration_tables.Pairs`.
-    edges : `exploration_tables.Edges.after`; edges[e] is an index of `Classes.of_pair`.
+    edges : `exploration_tables.Exploration.edges`; edges[e] is an index of `Classes.of_pair`.
     """
 
     n_cells: int

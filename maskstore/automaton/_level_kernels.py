@@ -65,11 +65,9 @@ class Explored(NamedTuple):
 
 
 class Leaders(NamedTuple):
-    """Leaders by what tells them apart: row i is items[start[i] : start[i + 1]].
+    """Leaders by what tells them apart, as `Runs`: a symbol, and the results of what follows in the
+    states that it leads to.
 
-    hashes : (capacity,) int64; of a row.
-    start, items : (capacity + 1,) int64, int32; each row is a symbol, and the results of what
-        follows in the states that it leads to.
     leader : (capacity,) int32; the first continuation with these.
     """
 
@@ -78,6 +76,7 @@ class Leaders(NamedTuple):
     items: Int32
     leader: Int32
     slots: Int32
+    size: Int64
 
 
 class Known(NamedTuple):
@@ -103,7 +102,7 @@ def lead(
     facts: Facts,
     known: Known,
     leaders: Leaders,
-    sizes: Int64,
+    done: Int64,
     fresh: Int32,
     items: Int32,
 ) -> int:
@@ -112,8 +111,8 @@ def lead(
     next_continuation : changed from what follows a member to the leader of that.
     leader : (n_all,) int32; by continuation, written for the members.
     leaders : changed.
-    sizes : (3,) int64; the leaders so far; the members done; and how many leaders are new of those
-        that begin with a column. Changed.
+    done : (2,) int64; the members done; and how many leaders are new of those that begin with a
+        column. Changed.
     fresh : (n,) int32, written; the rows of these.
     items : (1 + n_states,) int32; scratch.
 
@@ -121,8 +120,8 @@ def lead(
     what follows is not known.
     """
     n_all = leader.shape[0]
-    while sizes[1] < members.shape[0]:
-        member = members[sizes[1]]
+    while done[0] < members.shape[0]:
+        member = members[done[0]]
         symbol = facts.symbols[member]
         after = leader[(next_continuation[member] + n_all) % n_all]
         n = 1
@@ -143,19 +142,19 @@ def lead(
                 n += 1
         found = np.int32(REFUSED_CONTINUATION)
         if after == WHATEVER or not is_refused:
-            n_rows = sizes[0]
-            row = number_of_run(items, n, leaders, sizes)
+            n_rows = leaders.size[0]
+            row = number_of_run(items, n, leaders)
             if row < 0:
                 return FULL
             if row == n_rows:
                 leaders.leader[row] = member
                 if symbol < facts.n_columns:
-                    fresh[sizes[2]] = row
-                    sizes[2] += 1
+                    fresh[done[1]] = row
+                    done[1] += 1
             found = leaders.leader[row]
         next_continuation[member] = after
         leader[member] = found
-        sizes[1] += 1
+        done[0] += 1
     return 0
 
 

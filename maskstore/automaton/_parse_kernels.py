@@ -7,49 +7,30 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int64, UInt64
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
-from maskwright.maskstore.automaton.exploration_tables import (
-    ENDLESS,
-    IS_ACCEPTED,
-    MAX_BRANCHES,
-    MAX_POPS,
-    MAX_STEPS,
-    N_CONFIGURATIONS,
-    N_REPRESENTATIVES,
-    N_SETS,
-    NO_SETS,
-    NOTHING,
-    REFUSED_CONTINUATION,
-    TOO_DEEP,
-    TerminalSets,
-)
-from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of
+from maskwright.maskstore.automaton import exploration_tables as exploring
+from maskwright.maskstore.tokens._hash_kernels import number_of_key, number_of_run, value_of_key
 
 
 @kernel(forceinline=True)
-def configuration(continuation, pops, pushed, table, sizes):  # type: ignore[no-untyped-def]
-    """The number of a configuration, a new one if it is not in the table.
+def configuration(continuation, pops, pushed):  # type: ignore[no-untyped-def]
+    """The key of a configuration.
 
     It discards `pops` cells, pushes `pushed` onto the next cell, then reads `continuation`.
     """
     # BOUND: continuations, pops and nonterminals fit 32, 12 and 18 bits, see `check_size`
-    key = (np.int64(continuation) << np.int64(30)) ^ (np.int64(pops) << np.int64(18)) ^ np.int64(pushed + 1)
-    slot = slot_of(key, table.keys, table.slots)
-    if table.slots[slot] < 0:
-        number = sizes[N_CONFIGURATIONS]
-        sizes[N_CONFIGURATIONS] = number + 1
-        table.keys[number] = key
-        table.parts[number, 0] = continuation
-        table.parts[number, 1] = pops
-        table.parts[number, 2] = pushed
-        table.slots[slot] = number
-    return table.slots[slot]
+    return (np.int64(continuation) << np.int64(30)) | (np.int64(pops) << np.int64(18)) | np.int64(pushed + 1)
+
+
+@kernel(forceinline=True)
+def parts_of(key):  # type: ignore[no-untyped-def]
+    """The continuation of a configuration, the cells that it discards, and what it pushes then."""
+    return key >> np.int64(30), (key >> np.int64(18)) & np.int64(0xFFF), (key & np.int64(0x3FFFF)) - 1
 
 
 @kernel
-def representative(continuation, tops, symbol, shape, outcomes, table, sizes):  # type: ignore[no-untyped-def]
+def representative(continuation, tops, symbol, shape, outcomes, table):  # type: ignore[no-untyped-def]
     """The representative of a continuation with one of a set of states on top.
 
     It is the first equivalent continuation that was met (see `equivalence`). If none was met, the
@@ -64,16 +45,13 @@ def representative(continuation, tops, symbol, shape, outcomes, table, sizes):  
     column = symbol[continuation]
     mine = outcomes[begin + shape[column, tops, 1]]
     if mine == 0:
-        return REFUSED_CONTINUATION
+        return exploring.REFUSED_CONTINUATION
     key = (np.int64(shape[column, tops, 0]) << np.int64(32)) ^ np.int64(mine)
-    slot = slot_of(key, table.keys, table.slots)
-    if table.slots[slot] < 0:
-        number = sizes[N_REPRESENTATIVES]
-        sizes[N_REPRESENTATIVES] = number + 1
-        table.keys[number] = key
-        table.continuation[number] = continuation
-        table.slots[slot] = number
-    return table.continuation[table.slots[slot]]
+    fresh = table.size[0]
+    row = number_of_key(key, table)
+    if row == fresh:
+        table.value[row] = continuation
+    return table.value[row]
 
 
 @kernel(forceinline=True)
@@ -85,7 +63,7 @@ def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ig
     Returns the new n_found.
     """
     if continuation >= 0 and x.outcomes[continuation] >= 0:
-        key = pushed * MAX_POPS + pops
+        key = pushed * exploring.MAX_POPS + pops
         at = x.positions.start[cell]
         # BOUND: `Positions` has all positions of each cell, so the loop ends
         while x.positions.keys[at] != key:
@@ -97,43 +75,11 @@ def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ig
             x.positions.shape,
             x.outcomes,
             x.representatives,
-            x.sizes,
         )
-        if continuation == REFUSED_CONTINUATION:
+        if continuation == exploring.REFUSED_CONTINUATION:
             return n_found
-    x.scratch.found[n_found] = configuration(continuation, pops, pushed, x.configurations, x.sizes)
+    x.scratch.found[n_found] = number_of_key(configuration(continuation, pops, pushed), x.configurations)
     return n_found + 1
-
-
-@kernel(entry=True)
-def terminal_set(bits: UInt64, sets: TerminalSets, sizes: Int64) -> int:
-    """The number of a set of terminals, a new one if it is not in the table.
-
-    bits : (n_words,) uint64.
-    """
-    h = np.uint64(1469598103934665603)
-    for w in range(bits.shape[0]):
-        h = mix(h, bits[w])
-    key = np.int64(h >> np.uint64(1))
-    mask = sets.slots.shape[0] - 1
-    at = first_slot(key, sets.slots)
-    while sets.slots[at] >= 0:
-        found = sets.slots[at]
-        if sets.hashes[found] == key:
-            same = True
-            for w in range(bits.shape[0]):
-                if sets.bits[found, w] != bits[w]:
-                    same = False
-            if same:
-                return found
-        at = (at + 1) & mask
-    number = sizes[N_SETS]
-    sizes[N_SETS] = number + 1
-    sets.hashes[number] = key
-    for w in range(bits.shape[0]):
-        sets.bits[number, w] = bits[w]
-    sets.slots[at] = number
-    return number
 
 
 @kernel
@@ -148,8 +94,7 @@ def continuation_after(continuation, top, n_states, known):  # type: ignore[no-u
 
     Returns REFUSED_CONTINUATION if no stack below accepts it.
     """
-    slot = slot_of(continuation_key(continuation, top, n_states), known.keys, known.slots)
-    return known.continuation[known.slots[slot]] if known.slots[slot] >= 0 else continuation
+    return value_of_key(continuation_key(continuation, top, n_states), known, continuation)
 
 
 @kernel(forceinline=True)
@@ -187,7 +132,7 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
 
     Rules are in ascending order.
 
-    members : the number of the set in `set_bits`.
+    members : the number of the set. set_bits : `TerminalSets.items`.
     bits : (n_words,) uint64, written; all terminals of the set before which `top` reduces by this
         rule.
 
@@ -197,7 +142,7 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
     for word in range(bits.shape[0]):
         bits[word] = np.uint64(0)
     for word in range(bits.shape[0]):
-        left = set_bits[members, word] & parser.acts[top, word]
+        left = set_bits[members * bits.shape[0] + word] & parser.acts[top, word]
         while left != 0:
             bit = left & (~left + np.uint64(1))
             left ^= bit
@@ -236,11 +181,12 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
     Returns the new n_found, or IS_ACCEPTED, ENDLESS, TOO_DEEP or NO_SETS.
     """
     parser, scratch, symbol = x.parser, x.scratch, x.continuations.symbol
+    following = x.continuations.next_continuation
     stack = scratch.stack
     n_states, n_columns = parser.action.shape
     stack[0] = cell
     height = np.int64(1)
-    if pushed != NOTHING:
+    if pushed != exploring.NOTHING:
         stack[1] = parser.goto[cell, pushed]
         height = np.int64(2)
         if stack[1] < 0:
@@ -256,20 +202,22 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
         while True:
             steps += 1
             if continuation == -1:
-                return IS_ACCEPTED
-            if steps > MAX_STEPS or branches + 8 > MAX_BRANCHES or n_found + 8 > scratch.found.shape[0]:
-                return ENDLESS
+                return exploring.IS_ACCEPTED
+            if (
+                steps > exploring.MAX_STEPS
+                or branches + 8 > exploring.MAX_BRANCHES
+                or n_found + 8 > scratch.found.shape[0]
+            ):
+                return exploring.ENDLESS
             if height + 2 > stack.shape[0]:
-                return TOO_DEEP
+                return exploring.TOO_DEEP
             top = stack[height - 1]
             if continuation >= 0 and symbol[continuation] >= n_columns:
                 # contextual lexing: the symbol says in which mode the next lexeme was read
                 if parser.mode[top] != symbol[continuation] - n_columns:
                     break
-                continuation = np.int64(
-                    continuation_after(x.continuations.next_continuation[continuation], top, n_states, x.known)
-                )
-                if continuation == REFUSED_CONTINUATION:
+                continuation = continuation_after(following[continuation], top, n_states, x.known)
+                if continuation == exploring.REFUSED_CONTINUATION:
                     break
                 continue
             rule = np.int64(parser.default_rule[top])
@@ -283,7 +231,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                 if action == 0:
                     break
                 if action == ACCEPT:
-                    return IS_ACCEPTED  # the symbol is the end of the text, and so the last one
+                    return exploring.IS_ACCEPTED  # the symbol is the end of the text, and so the last one
                 if action >= CONFLICT:
                     n_found, branches = follow_conflict(action, continuation, height, cell, x, n_found, branches)
                     if n_found < 0:
@@ -294,12 +242,8 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                     height += 1
                     if branches == 0:
                         steps = 0  # MAX_STEPS is for one shift: a long token takes many steps in all
-                    continuation = np.int64(
-                        continuation_after(
-                            x.continuations.next_continuation[continuation], action - 1, n_states, x.known
-                        )
-                    )
-                    if continuation == REFUSED_CONTINUATION:
+                    continuation = continuation_after(following[continuation], action - 1, n_states, x.known)
+                    if continuation == exploring.REFUSED_CONTINUATION:
                         break
                     continue
                 rule = -action - 1
@@ -325,15 +269,15 @@ def follow_conflict(action, continuation, height, cell, x, n_found, branches):  
     for i in range(first, first + parser.alternatives[first - 1]):
         each = np.int64(parser.alternatives[i])
         if each == ACCEPT:
-            return IS_ACCEPTED, branches
-        if branches == MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
-            return ENDLESS, branches
+            return exploring.IS_ACCEPTED, branches
+        if branches == exploring.MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
+            return exploring.ENDLESS, branches
         if each > 0:
             stack[height] = each - 1
             after = continuation_after(
                 x.continuations.next_continuation[continuation], each - 1, parser.action.shape[0], x.known
             )
-            if after != REFUSED_CONTINUATION:
+            if after != exploring.REFUSED_CONTINUATION:
                 branches = push_branch(height + 1, after, branches, x.scratch)
         else:
             n_found, branches = reduce_apart(continuation, -each - 1, height, cell, x, n_found, branches)
@@ -350,17 +294,17 @@ def follow_lookahead_set(continuation, top, height, cell, x, n_found, branches):
     Returns the new n_found, or IS_ACCEPTED, ENDLESS or NO_SETS; and the new number of branches.
     """
     bits = x.scratch.bits
-    rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.bits, bits)
+    rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.items, bits)
     if rule == -2:
-        return IS_ACCEPTED, branches
+        return exploring.IS_ACCEPTED, branches
     while rule >= 0:
-        if branches == MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
-            return ENDLESS, branches
-        if x.sizes[N_SETS] == x.sets.hashes.shape[0]:
-            return NO_SETS, branches
-        ending = -terminal_set(bits, x.sets, x.sizes) - 1
+        if branches == exploring.MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
+            return exploring.ENDLESS, branches
+        ending = -number_of_run(bits, bits.shape[0], x.sets) - 1
+        if ending == 0:
+            return exploring.NO_SETS, branches
         n_found, branches = reduce_apart(ending, rule, height, cell, x, n_found, branches)
-        rule = next_rule(-continuation - 1, top, rule, x.parser, x.sets.bits, bits)
+        rule = next_rule(-continuation - 1, top, rule, x.parser, x.sets.items, bits)
     return n_found, branches
 
 

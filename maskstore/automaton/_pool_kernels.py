@@ -11,46 +11,21 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton.closure_tables import (
-    FULL_DENSE,
-    FULL_IDS,
-    FULL_MASKS,
-    N_DENSE,
-    N_IDS,
-    N_MASKS,
-    NO_MASK,
-    Pool,
-)
-from maskwright.maskstore.tokens._hash_kernels import first_slot, mix
+from maskwright.maskstore.automaton import closure_tables as closing
+from maskwright.maskstore.tokens._hash_kernels import number_of_run
 
 
 @kernel
 def add_mask(mask, pool):  # type: ignore[no-untyped-def]
     """Add the classes of a pooled mask to pool.words."""
-    at = pool.begin[mask]
-    if pool.n_ids[mask] < 0:
+    items = pool.masks.items
+    begin, end = pool.masks.start[mask], pool.masks.start[mask + 1]
+    if begin < end and items[begin] == closing.DENSE:
         for w in range(pool.words.shape[0]):
-            pool.words[w] |= pool.dense[at, w]
+            pool.words[w] |= np.uint32(items[begin + 1 + w])
     else:
-        for i in range(at, at + pool.n_ids[mask]):
-            member = pool.ids[i]
-            pool.words[member >> 5] |= np.uint32(1) << np.uint32(member & 31)
-
-
-@kernel
-def is_in_words(mask, count, pool):  # type: ignore[no-untyped-def]
-    """Whether a pooled mask is the one in pool.words. Both have `count` classes."""
-    if pool.n_ids[mask] < 0:
-        row = pool.begin[mask]
-        for w in range(pool.words.shape[0]):  # noqa: SIM110
-            if pool.dense[row, w] != pool.words[w]:
-                return False
-        return True
-    for i in range(pool.begin[mask], pool.begin[mask] + count):
-        member = pool.ids[i]
-        if (pool.words[member >> 5] >> np.uint32(member & 31)) & np.uint32(1) == 0:
-            return False
-    return True
+        for i in range(begin, end):
+            pool.words[items[i] >> 5] |= np.uint32(1) << np.uint32(items[i] & 31)
 
 
 @kernel(forceinline=True)
@@ -63,62 +38,45 @@ def bits_of(word):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
+def pool_mask(pool):  # type: ignore[no-untyped-def]
     """The number of the mask in pool.words, a new one if it is not in the pool.
 
     Clears the words.
     """
-    words = pool.words
-    n_words = words.shape[0]
+    words, run = pool.words, pool.run
     count = 0
-    h = np.uint64(0x2545F4914F6CDD1D)
-    for w in range(n_words):
-        word = words[w]
-        if word != 0:
-            h = mix(h, (np.uint64(w) << np.uint64(32)) | np.uint64(word))
-            count += np.int64(bits_of(word))
+    for w in range(words.shape[0]):
+        if words[w] != 0:
+            count += np.int64(bits_of(words[w]))
     if count == 0:
-        return NO_MASK
-    key = np.int64(h >> np.uint64(1))
-    at = first_slot(key, pool.slots)
-    is_dense = count > pool.limit
-    while pool.slots[at] >= 0:
-        known = pool.slots[at]
-        if (
-            pool.hashes[known] == key
-            and pool.n_ids[known] == (-1 if is_dense else count)
-            and is_in_words(known, count, pool)
-        ):
-            words[:] = 0
-            return known
-        at = (at + 1) & (pool.slots.shape[0] - 1)
-    number = sizes[N_MASKS]
-    sizes[N_MASKS] = number + 1
-    pool.hashes[number] = key
-    pool.slots[at] = number
-    if is_dense:
-        row = sizes[N_DENSE]
-        sizes[N_DENSE] = row + 1
-        pool.n_ids[number] = -1
-        pool.begin[number] = row
-        for w in range(n_words):
-            pool.dense[row, w] = words[w]
+        return np.int64(closing.NO_MASK)
+    n = 0
+    if count > pool.limit:
+        run[0] = closing.DENSE
+        n = 1 + words.shape[0]
+        for w in range(words.shape[0]):
+            run[1 + w] = np.int32(words[w])
             words[w] = 0
-        return number
-    end = sizes[N_IDS]
-    pool.n_ids[number] = count
-    pool.begin[number] = end
-    for w in range(n_words):
+        return number_of_run(run, n, pool.masks)
+    for w in range(words.shape[0]):
         word = words[w]
         if word != 0:
             while word != 0:
                 rest = word & (word - np.uint32(1))
-                pool.ids[end] = w * 32 + np.int64(bits_of((word ^ rest) - np.uint32(1)))
-                end += 1
+                run[n] = w * 32 + np.int64(bits_of((word ^ rest) - np.uint32(1)))
+                n += 1
                 word = rest
             words[w] = 0
-    sizes[N_IDS] = end
-    return number
+    return number_of_run(run, n, pool.masks)
+
+
+@kernel(forceinline=True)
+def lack_of_masks(n, pool):  # type: ignore[no-untyped-def]
+    """FULL_MASKS or FULL_IDS if there may be no room for n more masks, else 0."""
+    masks = pool.masks
+    if masks.size[0] + n > masks.hashes.shape[0]:
+        return closing.FULL_MASKS
+    return closing.FULL_IDS if masks.start[masks.size[0]] + n * pool.run.shape[0] > masks.items.shape[0] else 0
 
 
 class DepthCase(NamedTuple):
@@ -152,8 +110,7 @@ def find_items(
     never: int,
     roots: Int32,
     masks: Int32,
-    pool: Pool,
-    sizes: Int64,
+    pool: closing.Pool,
 ) -> tuple[int, int]:
     """The distinct roots of the groups behind certain line breaks, with the masks of their classes.
 
@@ -169,12 +126,9 @@ def find_items(
     for i in range(case.group.shape[0]):
         if case.line_breaks[i] == breaks:
             n += 1
-    if sizes[N_MASKS] + n + 3 > pool.hashes.shape[0]:
-        return -FULL_MASKS, -1
-    if sizes[N_DENSE] + n + 3 > pool.dense.shape[0]:
-        return -FULL_DENSE, -1
-    if sizes[N_IDS] + (n + 2) * pool.limit + 2 > pool.ids.shape[0]:
-        return -FULL_IDS, -1
+    full = lack_of_masks(n + 3, pool)
+    if full != 0:
+        return -full, -1
     found, groups = np.empty(n, np.int32), np.empty(n, np.int32)
     n = 0
     for i in range(case.group.shape[0]):
@@ -189,24 +143,24 @@ def find_items(
             found[n] = root
             groups[n] = case.group[i]
             n += 1
-    own = pool_mask(pool, sizes)
+    own = pool_mask(pool)
     order = np.argsort(found[:n], kind="mergesort")
     n_roots = 0
     for i in range(n):
         add_group(groups[order[i]], case, pool)
         if i + 1 == n or found[order[i + 1]] != found[order[i]]:
             roots[n_roots] = found[order[i]]
-            masks[n_roots] = pool_mask(pool, sizes)
+            masks[n_roots] = pool_mask(pool)
             n_roots += 1
     return n_roots, own
 
 
 @kernel(forceinline=True)
-def union(masks, n, pool, sizes):  # type: ignore[no-untyped-def]
+def union(masks, n, pool):  # type: ignore[no-untyped-def]
     """The number of the union of masks[:n]; NO_MASK if n is 0."""
     if n == 0:
-        return NO_MASK
-    first = masks[0]
+        return np.int64(closing.NO_MASK)
+    first = np.int64(masks[0])
     same = True
     for i in range(1, n):
         if masks[i] != first:
@@ -216,4 +170,4 @@ def union(masks, n, pool, sizes):  # type: ignore[no-untyped-def]
         return first
     for i in range(n):
         add_mask(masks[i], pool)
-    return pool_mask(pool, sizes)
+    return pool_mask(pool)

@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt64
+from maskwright.analysis.arrays import Int32, Int32_2D, UInt64
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED
-from maskwright.maskstore.tokens._hash_kernels import free_slots, number_of_run
+from maskwright.maskstore.tokens._hash_kernels import Runs, number_of_run
 
-FIRST_RUNS = 1 << 7
-"""Lists of results that there is room for at first: a power of two."""
 FULL_SHAPES, FULL_TARGETS, FULL_CHUNKS = 1, 2, 3
 """Codes of full tables that `number_shapes` returns."""
 STATE = 1 << 29
@@ -66,38 +64,14 @@ class Scratch(NamedTuple):
     numbers: Int32
 
 
-class Runs(NamedTuple):
-    """Lists of results by number: list i is items[start[i] : start[i + 1]].
-
-    hashes : (capacity,) int64; of a list's members.
-    start, items : (capacity + 1,) int64, int32.
-    slots : the hash table.
-    """
-
-    hashes: Int64
-    start: Int64
-    items: Int32
-    slots: Int32
-
-
-def no_runs() -> Runs:
-    """An empty table of lists."""
-    return Runs(
-        np.zeros(FIRST_RUNS, np.int64),
-        np.zeros(FIRST_RUNS + 1, np.int64),
-        np.zeros(4 * FIRST_RUNS, np.int32),
-        free_slots(FIRST_RUNS),
-    )
-
-
 @kernel(entry=True)
-def number_outcomes(results: Int32_2D, lists: Int32, starts: Int32, runs: Runs, n_runs: Int64, part: Int32_2D) -> bool:
+def number_outcomes(results: Int32_2D, lists: Int32, starts: Int32, runs: Runs, part: Int32_2D) -> bool:
     """Write the number of what each continuation results in, for each list of states.
 
     results : (n, n_entered) int32; for each state entered the result of what follows.
     lists, starts : the lists of states; list i is lists[starts[i] : starts[i + 1]]. State n_entered
         stands for accepting.
-    runs, n_runs : the lists of results met, and how many there are; changed.
+    runs : the lists of results met; changed.
     part : (n, n_lists) int32, written; 1 + the number of the list of results, 0 where all refuse.
 
     Returns whether there was room. What is numbered keeps its number.
@@ -105,7 +79,7 @@ def number_outcomes(results: Int32_2D, lists: Int32, starts: Int32, runs: Runs, 
     for number in range(starts.shape[0] - 1):
         length = starts[number + 1] - starts[number]
         for row in range(results.shape[0]):
-            run = n_runs[0]
+            run = runs.size[0]
             begin = runs.start[run]
             if run == runs.hashes.shape[0] or begin + length > runs.items.shape[0]:
                 return False
@@ -118,7 +92,7 @@ def number_outcomes(results: Int32_2D, lists: Int32, starts: Int32, runs: Runs, 
             if is_refused:
                 part[row, number] = 0
                 continue
-            found = number_of_run(runs.items[begin : begin + length], length, runs, n_runs)
+            found = number_of_run(runs.items[begin : begin + length], length, runs)
             if found < 0:
                 return False
             part[row, number] = 1 + found
@@ -212,7 +186,7 @@ def _write_chunk(column, acts, word, bits, n_shifts, scratch):  # type: ignore[n
 
 
 @kernel
-def _write_shape(column, acts, bits, chunks, n_chunks, scratch):  # type: ignore[no-untyped-def]
+def _write_shape(column, acts, bits, chunks, scratch):  # type: ignore[no-untyped-def]
     """Write the numbers of a shape's chunks to scratch.shape, behind its first number.
 
     bits : (n_words,) uint64; the acting states of the set.
@@ -230,7 +204,7 @@ def _write_shape(column, acts, bits, chunks, n_chunks, scratch):  # type: ignore
             number = np.int64(scratch.numbers[word])
         else:
             n, n_shifts, is_shifted = _write_chunk(column, acts, word, bits[word], n_shifts, scratch)
-            number = number_of_run(scratch.chunk, n, chunks, n_chunks)
+            number = number_of_run(scratch.chunk, n, chunks)
             if number < 0:
                 return -1, n_shifts
             if not is_shifted:
@@ -275,24 +249,20 @@ def number_shapes(
     shapes: Runs,
     targets: Runs,
     chunks: Runs,
-    n_shapes: Int64,
-    n_targets: Int64,
-    n_chunks: Int64,
     shape_of: Int32_2D,
 ) -> int:
     """Number a column's shape at each set of states, and the list of states that it is shifted to.
 
-    shapes, n_shapes : the shapes met, each as the number of its set and of its chunks, and how many
-        there are; changed. chunks, n_chunks : the same for the chunks of shapes.
-    targets, n_targets : written; the column's lists of states. They are indices as in
-        `Equivalence._lists`.
+    shapes : the shapes met, each as the number of its set and of its chunks; changed.
+    chunks : the chunks of shapes; changed.
+    targets : written; the column's lists of states. They are indices as in `Equivalence._lists`.
     shape_of : (n_sets, 2) int32, written; the numbers.
 
     Returns 0, or which table has no room.
     """
     n_sets = shape_of.shape[0]
     targets.slots[:] = -1
-    n_targets[0] = 0
+    targets.size[0] = 0
     bits = np.zeros((n_sets, max(1, (acts.acting.shape[0] + 63) // 64)), np.uint64)
     for i in range(acts.acting.shape[0]):
         if acts.action[acts.acting[i], column] != 0:
@@ -300,15 +270,15 @@ def number_shapes(
     _close(column, acts, sets, bits)
     scratch = _scratch(column, acts, bits.shape[1])
     for number in range(n_sets):
-        n_shape, n_shifts = _write_shape(column, acts, bits[number], chunks, n_chunks, scratch)
+        n_shape, n_shifts = _write_shape(column, acts, bits[number], chunks, scratch)
         if n_shape < 0:
             return FULL_CHUNKS
         scratch.shape[0] = number
-        found = number_of_run(scratch.shape, n_shape, shapes, n_shapes)
+        found = number_of_run(scratch.shape, n_shape, shapes)
         if found < 0:
             return FULL_SHAPES
         shape_of[number, 0] = found
-        found = number_of_run(scratch.shifts, n_shifts, targets, n_targets)
+        found = number_of_run(scratch.shifts, n_shifts, targets)
         if found < 0:
             return FULL_TARGETS
         shape_of[number, 1] = found

@@ -55,7 +55,7 @@ class Closure:
     mask_at : (n_masks,) int64; where a sparse mask begins in `mask_ids`, or the row of a dense mask
         in `dense`.
     dense : (n_dense, n_words) uint32; bit i of word w is class 32 w + i.
-    mask_ids : (n_ids,) int32; the classes of sparse masks, ascending in each.
+    mask_ids : (n_ids,) int32; the classes of sparse masks, ascending in each; others between them.
     n_nodes : all nodes: node 0, the roots 1 .. n_roots, and the others.
     n_roots : the nodes at which walks begin.
     """
@@ -76,7 +76,7 @@ class MaskCollector:
 
     def __init__(self, n_classes: int) -> None:
         """n_classes : classes of tokens (`TokenClasses`), of which masks are made."""
-        self.pool, self.sizes = closing.new_pool(n_classes)
+        self.pool = closing.new_pool(n_classes)
 
     def without_nodes(self) -> Closure:
         """The masks collected so far, as a closure of node 0 alone."""
@@ -84,14 +84,13 @@ class MaskCollector:
         return Closure(np.zeros(0, np.int64), none, none, *self._masks(), 1, 0)
 
     def _masks(self) -> tuple[Int32, Int64, npt.NDArray[np.uint32], Int32]:
-        n_masks = int(self.sizes[closing.N_MASKS])
-        dense = self.pool.dense[: int(self.sizes[closing.N_DENSE])]
-        return (
-            self.pool.n_ids[:n_masks],
-            self.pool.begin[:n_masks],
-            dense,
-            self.pool.ids[: int(self.sizes[closing.N_IDS])],
-        )
+        masks = self.pool.masks
+        start = masks.start[: int(masks.size[0]) + 1]
+        count, at = np.diff(start).astype(np.int32), start[:-1].copy()
+        is_dense = (count > 0) & (masks.items[at] == closing.DENSE)
+        rows = masks.items[at[is_dense, None] + np.arange(1, 1 + len(self.pool.words))].view(np.uint32)
+        count[is_dense], at[is_dense] = -1, np.arange(len(rows))
+        return count, at, rows, masks.items[: start[-1]]
 
     def find_items(
         self, case: DepthCase, breaks: int, distinct: Int32, n_continuations: int
@@ -108,12 +107,10 @@ class MaskCollector:
         """
         roots, masks = np.empty((2, len(case.group)), np.int32)
         while True:
-            n, own = find_items(
-                case, breaks, distinct, n_continuations, NEVER_LEGAL, roots, masks, self.pool, self.sizes
-            )
+            n, own = find_items(case, breaks, distinct, n_continuations, NEVER_LEGAL, roots, masks, self.pool)
             if n >= 0:
                 return roots[:n], masks[:n], own
-            self.pool = closing.pool_with_room(self.pool, -n, self.sizes)
+            self.pool = self.pool.with_room(-n)
 
 
 def close(
@@ -142,16 +139,14 @@ def close(
     none = np.zeros(0, np.int32)
     item_root = np.concatenate([none, *(items for items, _ in roots)])
     item_mask = np.concatenate([none, *(masks for _, masks in roots)])
-    # INVARIANT: the collector's pool and sizes change together, and only if closing succeeds
-    sizes = collector.sizes.copy()
-    c = closing.new_closing(
-        len(configuration_sets.parser.action), len(roots), widest, collector.pool, sizes, FIRST_CAPACITY
-    )
+    # INVARIANT: the collector's pool changes only if closing succeeds
+    pool = collector.pool._replace(masks=collector.pool.masks._replace(size=collector.pool.masks.size.copy()))
+    c = closing.new_closing(len(configuration_sets.parser.action), len(roots), widest, pool, FIRST_CAPACITY)
 
     def check() -> None:
-        if sizes[closing.N_EDGES] > edge_budget or c.n_bytes > bytes_budget:
+        if c.edges.size[0] > edge_budget or c.n_bytes > bytes_budget:
             raise LimitError(
-                f"the stack automaton has more than {int(sizes[closing.N_EDGES]):,} edges: beyond its budget of {edge_budget:,} edges "
+                f"the stack automaton has more than {int(c.edges.size[0]):,} edges: beyond its budget of {edge_budget:,} edges "
                 f"and {bytes_budget >> 20} MiB"
             )
 
@@ -172,15 +167,15 @@ def close(
             c = c.with_room(code)
         check()
         if progress is not None:
-            progress(int(sizes[closing.NEXT_VISIT]), int(sizes[closing.N_VISITS]))
+            progress(int(c.cursor[closing.NEXT_VISIT]), int(c.visits.size[0]))
     check()
-    collector.pool, collector.sizes = c.pool, sizes
-    n_edges = int(sizes[closing.N_EDGES])
+    collector.pool = c.pool
+    n_edges = int(c.edges.size[0])
     return Closure(
         c.edges.keys[:n_edges],
         c.edges.node[:n_edges],
         c.edges.mask[:n_edges],
         *collector._masks(),
-        int(sizes[closing.N_NODES]),
+        int(c.nodes.size[0]),
         len(roots),
     )

@@ -33,19 +33,11 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
 from maskwright.maskstore.automaton import exploration_tables as exploring
-from maskwright.maskstore.automaton._parse_kernels import terminal_set
 from maskwright.maskstore.automaton.equivalence import BYTES_LIMIT, Equivalence
-from maskwright.maskstore.automaton.exploration_tables import (
-    FIRST_STATE,
-    REFUSED,
-    REFUSED_CONTINUATION,
-    Followed,
-    Parser,
-)
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
-from maskwright.maskstore.tokens import _kernels
-from maskwright.maskstore.tokens._hash_kernels import add_keys, grown
+from maskwright.maskstore.tokens._hash_kernels import add_keys, with_room
+from maskwright.maskstore.tokens.classes import numbered
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 NEVER_LEGAL = -1
@@ -72,12 +64,12 @@ class ConfigurationSets:
     n_early : pairs that are decided early.
     """
 
-    parser: Parser
+    parser: exploring.Parser
     root_of: Int32
     root_start: Int64
     root_cell: Int32
     root_state: Int32
-    followed: Followed
+    followed: exploring.Followed
     n_states: int
     n_pairs: int
     n_edges: int
@@ -90,7 +82,7 @@ class _Work:
 
     def __init__(
         self,
-        parser: Parser,
+        parser: exploring.Parser,
         continuations: Continuations,
         next_continuation: Int32,
         equivalence: Equivalence,
@@ -104,13 +96,13 @@ class _Work:
             parser, sequences, equivalence.positions, equivalence.outcomes, continuations.n_words
         )
         for row in continuations.set_bits():
-            if self.size(exploring.N_SETS) == len(self.x.sets.hashes):
-                self.x = self.x.with_room(exploring.FULL_SETS)
-            terminal_set(row, self.x.sets, self.x.sizes)
+            self.x = self.x._replace(sets=with_room(self.x.sets, 1))
+            kernels.number_of_set(row, self.x.sets)
 
-    def size(self, which: int) -> int:
-        """The number of rows in use. which : an index of `Exploration.sizes`."""
-        return int(self.x.sizes[which])
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs so far."""
+        return int(self.x.pairs.size[0])
 
     def go_on(self, code: int) -> None:
         """Make ready for another call of a kernel that stopped with a code.
@@ -156,15 +148,13 @@ class _Work:
         if not len(continuation_of):
             return
         codes = 2 * np.abs(continuation_of.astype(np.int64)) + (continuation_of < 0)
-        begin = self.size(exploring.N_KNOWN)
+        known = with_room(self.x.known, len(codes))
+        begin = int(known.size[0])
         end = begin + len(codes)
-        known = self.x.known
-        while end > len(known.keys):
-            known = grown(known, begin)
         known.keys[begin:end] = codes * self.n_cells + top_of
-        known.continuation[begin:end] = continuation_after
+        known.value[begin:end] = continuation_after
         add_keys(known.keys, begin, end, known.slots)
-        self.x.sizes[exploring.N_KNOWN] = end
+        known.size[0] = end
         if known is not self.x.known:
             self.x = self.x._replace(known=known)
 
@@ -217,7 +207,7 @@ def explore(
     found: list[tuple[Int32, Int32, Int32]] = []
     classes = PairClasses()
     first_continuation = np.full(1 << 10, _NO_CONTINUATION, np.int32)
-    first_continuation[:FIRST_STATE] = REFUSED_CONTINUATION, WHATEVER
+    first_continuation[: exploring.FIRST_STATE] = exploring.REFUSED_CONTINUATION, WHATEVER
     for level in range(levels.n_levels):
         continuation_new, top_new = levels.begin(level)
         if not len(continuation_new):
@@ -226,17 +216,17 @@ def explore(
             work.add_outcomes(column, met, results)
         report = _Within(level, levels.n_levels, progress)
         pair_new = _explore_tops(work, continuation_new, top_new, report)
-        n_before = work.size(exploring.NEXT_PAIR)
+        n_before = int(work.x.cursor[exploring.NEXT_PAIR])
         while (code := kernels.explore(work.x, PAUSE)) != exploring.DONE:
             work.go_on(code)
-            report.half(1, work.size(exploring.NEXT_PAIR) - n_before, work.size(exploring.N_PAIRS) - n_before)
+            report.half(1, int(work.x.cursor[exploring.NEXT_PAIR]) - n_before, work.n_pairs - n_before)
         report.end()
         pairs = work.x.pairs
-        classes.extend(work.n_cells, work.size(exploring.N_PAIRS), pairs.keys, pairs.edge_start, work.x.edges.after)
+        classes.extend(work.n_cells, work.n_pairs, pairs.keys, pairs.edge_start, work.x.edges)
         found.append((continuation_new, top_new, pair_new))
         mine = classes.of_pair[pair_new]
         # the first continuation that was met in a class represents all of it
-        while len(first_continuation) <= classes.n_classes + FIRST_STATE:
+        while len(first_continuation) <= classes.n_classes + exploring.FIRST_STATE:
             first_continuation = np.concatenate(
                 [first_continuation, np.full_like(first_continuation, _NO_CONTINUATION)]
             )
@@ -288,11 +278,10 @@ def _explore_tops(work: _Work, continuation_of: Int32, top_of: Int32, report: _W
         work.go_on(code)
         report.half(0, 0, 1)
     keys = representative_of.astype(np.int64) * work.n_cells + top_of
-    group, firsts = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
-    n = _kernels.group_equal(keys, group, firsts, np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32))
-    is_open = representative_of[firsts[:n]] != REFUSED_CONTINUATION
-    pair_of_group = np.full(n, REFUSED, np.int32)
-    opened = firsts[:n][is_open]
+    group, firsts = numbered(keys)
+    is_open = representative_of[firsts] != exploring.REFUSED_CONTINUATION
+    pair_of_group = np.full(len(firsts), exploring.REFUSED, np.int32)
+    opened = firsts[is_open]
     pair_of_open = np.zeros(len(opened), np.int32)
     next_index[:] = 0
     representatives, tops = representative_of[opened], top_of[opened]
@@ -310,7 +299,8 @@ def _merged(
     work: _Work, classes: PairClasses, levels: Levels, continuation_of: Int32, top_of: Int32, pair_of: Int32
 ) -> ConfigurationSets:
     """The result. Steps lead to the least state of each class, and equal roots share a number."""
-    pairs, edges = work.x.pairs, work.x.edges.after[: work.size(exploring.N_EDGES)]
+    n_edges = int(work.x.cursor[exploring.N_EDGES])
+    edges = work.x.edges[:n_edges]
     known = classes.least[classes.of_pair]
     for begin in range(0, len(edges), PAUSE):
         part = edges[begin : begin + PAUSE]
@@ -329,7 +319,7 @@ def _merged(
     starts, ends = (np.searchsorted(continuation_of[order], leader, side=side) for side in ("left", "right"))
     which = np.repeat(np.arange(len(leader)), ends - starts)
     at = order[np.arange(len(which)) - np.repeat(np.cumsum(ends - starts) - ends, ends - starts)]
-    is_legal = levels.allowed[kind[which], top_of[at]] & (state[at] != REFUSED)
+    is_legal = levels.allowed[kind[which], top_of[at]] & (state[at] != exploring.REFUSED)
     at, sizes = at[is_legal], np.bincount(which[is_legal], minlength=len(leader))
     numbers = np.full(len(leader), NEVER_LEGAL, np.int32)
     numbers[by_first[sizes > 0]] = np.arange((sizes > 0).sum())
@@ -340,10 +330,10 @@ def _merged(
         root_start=np.concatenate([[0], np.cumsum(sizes[sizes > 0])]).astype(np.int64),
         root_cell=top_of[at],
         root_state=state[at].astype(np.int32),
-        followed=Followed(pairs.keys, pairs.edge_start, pairs.slots, edges),
-        n_states=work.size(exploring.N_STATES) - FIRST_STATE,
-        n_pairs=work.size(exploring.N_PAIRS),
-        n_edges=work.size(exploring.N_EDGES),
+        followed=exploring.Followed(work.x.pairs, edges),
+        n_states=int(work.x.states.size[0]) - exploring.FIRST_STATE,
+        n_pairs=work.n_pairs,
+        n_edges=n_edges,
         n_classes=classes.n_classes,
-        n_early=int((classes.of_pair[2:] < FIRST_STATE).sum()),
+        n_early=int((classes.of_pair[2:] < exploring.FIRST_STATE).sum()),
     )

@@ -44,14 +44,15 @@ from maskwright.maskstore.automaton._shape_kernels import (
     FULL_TARGETS,
     Acts,
     Sets,
-    no_runs,
     number_outcomes,
     number_shapes,
 )
 from maskwright.maskstore.automaton.exploration_tables import MAX_POPS
-from maskwright.maskstore.tokens._hash_kernels import grown
+from maskwright.maskstore.tokens._hash_kernels import grown, no_runs
 from maskwright.maskstore.tokens.feasible import reducing_states
 
+FIRST_RUNS = 1 << 7
+"""Lists of results that there is room for at first: a power of two."""
 BYTES_LIMIT = 3 << 30
 """Most bytes of the shapes, and of the tables of the exploration."""
 
@@ -168,31 +169,22 @@ class Equivalence:
         """
         acting = np.flatnonzero((tables.default_rule < 0) & (tables.action != 0).any(axis=1)).astype(np.int32)
         acts = Acts(tables.action, tables.alternatives, tables.default_rule, tables.accessing, acting)
-        sets = Sets(
-            positions.rule_start,
-            positions.rules,
-            positions.set_after,
-            positions.set_start,
-            positions.members,
-            positions.order,
-            positions.is_cyclic,
-        )
-        runs = {FULL_SHAPES: no_runs(), FULL_TARGETS: no_runs(), FULL_CHUNKS: no_runs()}
-        sizes = np.zeros((3, 1), np.int64)
+        sets = Sets(*(getattr(positions, name) for name in Sets._fields))
+        runs = {full: no_runs(FIRST_RUNS, 4 * FIRST_RUNS) for full in (FULL_SHAPES, FULL_TARGETS, FULL_CHUNKS)}
         for column in columns:
             # what is numbered keeps its number
-            while (full := number_shapes(column, acts, sets, *runs.values(), *sizes, shape_of[column])) != 0:
+            while (full := number_shapes(column, acts, sets, *runs.values(), shape_of[column])) != 0:
                 tables_bytes = {key: sum(each.nbytes for each in table) for key, table in runs.items()}
                 # the table that is full is there twice while it grows
                 self._check(shape_of.nbytes + sum(tables_bytes.values()) + 2 * tables_bytes[full], bytes_limit)
-                runs[full] = grown(runs[full], int(sizes[full - 1, 0]))
-            starts = runs[FULL_TARGETS].start[: sizes[FULL_TARGETS - 1, 0] + 1].astype(np.int32)
-            self._lists[column] = runs[FULL_TARGETS].items[: starts[-1]].copy(), starts
+                runs[full] = grown(runs[full])
+            targets = runs[FULL_TARGETS]
+            starts = targets.start[: targets.size[0] + 1].astype(np.int32)
+            self._lists[column] = targets.items[: starts[-1]].copy(), starts
         self.positions = exploration_tables.Positions(positions.start, positions.keys, positions.numbers, shape_of)
         self.outcomes = np.full(n_continuations, -1, np.int32)
         self._n_outcomes = n_continuations
-        self._runs = no_runs()
-        self._n_runs = np.zeros(1, np.int64)
+        self._runs = no_runs(FIRST_RUNS, 4 * FIRST_RUNS)
 
     @staticmethod
     def _check(n_bytes: int, limit: int) -> None:
@@ -210,8 +202,8 @@ class Equivalence:
         """
         lists, starts = self._lists[column]
         part = np.zeros((len(continuations), len(starts) - 1), np.int32)
-        while not number_outcomes(results, lists, starts, self._runs, self._n_runs, part):
-            self._runs = grown(self._runs, int(self._n_runs[0]))
+        while not number_outcomes(results, lists, starts, self._runs, part):
+            self._runs = grown(self._runs)
         start = self._n_outcomes
         self._n_outcomes += part.size
         while len(self.outcomes) < self._n_outcomes:

@@ -1,9 +1,7 @@
 """The tables of an exploration of configuration sets, as tuples of arrays for kernels.
 
-An `Exploration` is a tuple of tuples of arrays. Kernels write rows into them and count the rows in
-`sizes`. Python makes full tables larger between two calls (`Exploration.with_room`).
-
-A field `slots` is the hash table of a tuple's rows: int32, a power of two long, -1 where free.
+An `Exploration` is a tuple of tables (`tokens._hash_kernels`). Python makes full ones larger
+between two calls of kernels (`Exploration.with_room`).
 """
 
 from __future__ import annotations
@@ -15,7 +13,18 @@ import numpy as np
 from maskwright.analysis.arrays import Int32, Int32_2D, Int32_3D, Int64, Int64_2D, UInt64, UInt64_2D
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.tokens._hash_kernels import add_steps, free_slots, grown
+from maskwright.maskstore.tokens._hash_kernels import (
+    Keys,
+    Map,
+    Runs,
+    add_steps,
+    doubled,
+    grown,
+    no_keys,
+    no_rows,
+    no_runs,
+    no_values,
+)
 
 REFUSED = 0
 ACCEPTED = 1
@@ -38,24 +47,14 @@ TOO_DEEP = -3
 """A parse needs longer scratch stacks. The same call with longer ones goes on."""
 NO_SETS = -4
 """A step needs more room for sets of terminals. The same call with a larger table goes on."""
-FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES, FULL_REPRESENTATIVES = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-)
+FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES, FULL_REPRESENTATIVES = range(1, 8)
 """A table may be full before the next step. The same call with a larger table goes on."""
 
 IS_ACCEPTED = -1
 """Instead of a number of configurations: the continuation is accepted, whatever lies below."""
 
-# indices of `sizes`
-N_CONFIGURATIONS, N_STATES, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_REPRESENTATIVES, N_KNOWN = range(
-    10
-)
+# indices of `Exploration.cursor`
+NEXT_PAIR, N_EDGES, N_STEPS = range(3)
 
 MAX_POPS = 4096
 """Rules must be shorter: the key of a configuration has 12 bits for the cells to discard."""
@@ -125,67 +124,17 @@ class Positions(NamedTuple):
     shape: Int32_3D
 
 
-class Known(NamedTuple):
-    """Facts: with a certain state on top, a continuation is equivalent to another.
-
-    keys : (capacity,) int64; `continuation_key`.
-    continuation : (capacity,) int32; the other continuation.
-    """
-
-    keys: Int64
-    continuation: Int32
-    slots: Int32
-
-
-class Representatives(NamedTuple):
-    """The representative of each class of equivalent continuations: the first that was met.
-
-    keys : (capacity,) int64; the number of the first symbol's shape, and of the outcomes.
-    continuation : (capacity,) int32; the representative.
-    """
-
-    keys: Int64
-    continuation: Int32
-    slots: Int32
-
-
-class Configurations(NamedTuple):
-    """Configurations by number.
-
-    keys : (capacity,) int64; the three parts as one number.
-    parts : (capacity, 3) int32; the continuation to read, the cells to discard before that, and the
-        nonterminal to push then, or NOTHING.
-    """
-
-    keys: Int64
-    parts: Int32_2D
-    slots: Int32
-
-
 class TerminalSets(NamedTuple):
-    """Sets of terminals by number: lookahead sets, and parts of them.
+    """Sets of terminals by number, as `Runs`: lookahead sets, and parts of them.
 
-    hashes : (capacity,) int64.
-    bits : (capacity, n_words) uint64; bit i of word w is column 64 w + i.
-    """
-
-    hashes: Int64
-    bits: UInt64_2D
-    slots: Int32
-
-
-class States(NamedTuple):
-    """Configuration sets by number: set s is items[start[s] : start[s + 1]], ascending.
-
-    hashes : (capacity,) int64; of a set's items.
-    start : (capacity + 1,) int64.
-    items : (capacity,) int32; numbers of configurations.
+    items : uint64, n_words of each set; bit i of word w is column 64 w + i.
     """
 
     hashes: Int64
     start: Int64
-    items: Int32
+    items: UInt64
     slots: Int32
+    size: Int64
 
 
 class Steps(NamedTuple):
@@ -210,31 +159,18 @@ class Pairs(NamedTuple):
     keys: Int64
     edge_start: Int64
     slots: Int32
-
-
-class Edges(NamedTuple):
-    """Edges between pairs.
-
-    after : (capacity,) int32; for each predecessor of a pair's cell REFUSED, ACCEPTED or
-        FIRST_STATE + the pair that follows.
-    """
-
-    after: Int32
+    size: Int64
 
 
 class Followed(NamedTuple):
-    """The pairs (configuration set, last cell read) of an exploration that is done, with what
-    follows each.
+    """The pairs of an exploration that is done, with what follows each.
 
-    keys, start, slots : see `Pairs`; pair p has the edges start[p] to start[p + 1] - 1, one for
-        each predecessor of its cell, in their order.
-    after : (n_edges,) int32; REFUSED, ACCEPTED or the configuration set that follows: of equivalent
-        ones the least.
+    after : (n_edges,) int32; for each edge of a pair, one for each predecessor of its cell in their
+        order, REFUSED, ACCEPTED or the configuration set that follows, of equivalent ones the
+        least.
     """
 
-    keys: Int64
-    start: Int64
-    slots: Int32
+    pairs: Pairs
     after: Int32
 
 
@@ -261,23 +197,32 @@ class Exploration(NamedTuple):
     """All tables of an exploration.
 
     outcomes : (capacity,) int32; see `equivalence.Equivalence`.
-    sizes : (16,) int64; how many rows of each table are in use, by the indices above.
+    known : facts: with a certain state on top, a continuation is equivalent to another
+        (`continuation_key`).
+    representatives : of each class of equivalent continuations the first that was met. The key is
+        the number of the first symbol's shape, and of the outcomes.
+    configurations : the continuation to read, the cells to discard before that, and the nonterminal
+        to push then, as one number (`configuration`).
+    states : configuration sets: numbers of configurations, ascending in each.
+    edges : (capacity,) int32; for each pair, and each predecessor of its cell, REFUSED, ACCEPTED or
+        FIRST_STATE + the pair that follows.
+    cursor : (3,) int64; the next pair, and how many edges and steps there are.
     """
 
     parser: Parser
     continuations: Continuations
     positions: Positions
     outcomes: Int32
-    known: Known
-    representatives: Representatives
-    configurations: Configurations
+    known: Map
+    representatives: Map
+    configurations: Keys
     sets: TerminalSets
-    states: States
+    states: Runs
     steps: Steps
     pairs: Pairs
-    edges: Edges
+    edges: Int32
     scratch: Scratch
-    sizes: Int64
+    cursor: Int64
 
     def with_room(self, full: int) -> Exploration:
         """The same exploration with one table twice as large. full : one of the FULL_ codes."""
@@ -285,9 +230,10 @@ class Exploration(NamedTuple):
             larger = np.zeros((2 * len(self.steps.slots), 2), np.int64)
             add_steps(self.steps.slots, larger)
             return self._replace(steps=Steps(larger))
-        name, size = _TABLES[full]
-        first = FIRST_STATE if full == FULL_STATES else 0
-        return self._replace(**{name: grown(getattr(self, name), int(self.sizes[size]), first)})
+        if full == FULL_EDGES:
+            return self._replace(edges=doubled(self.edges))
+        name = _TABLES[full]
+        return self._replace(**{name: grown(getattr(self, name))})
 
     @property
     def n_bytes(self) -> int:
@@ -296,14 +242,13 @@ class Exploration(NamedTuple):
 
 
 _TABLES = {
-    FULL_CONFIGURATIONS: ("configurations", N_CONFIGURATIONS),
-    FULL_SETS: ("sets", N_SETS),
-    FULL_STATES: ("states", N_STATES),
-    FULL_PAIRS: ("pairs", N_PAIRS),
-    FULL_EDGES: ("edges", N_EDGES),
-    FULL_REPRESENTATIVES: ("representatives", N_REPRESENTATIVES),
+    FULL_CONFIGURATIONS: "configurations",
+    FULL_SETS: "sets",
+    FULL_STATES: "states",
+    FULL_PAIRS: "pairs",
+    FULL_REPRESENTATIVES: "representatives",
 }
-"""By FULL_ code: the name of the table, and the index of `sizes` that counts its rows."""
+"""By FULL_ code: the name of the table."""
 
 
 def new_exploration(
@@ -323,24 +268,21 @@ def new_exploration(
 
     # of rows one step may need many, see `_explore_kernels.lack_of_room`
     n_pairs, n_edges, n_steps, n_rows = room(8, n // 4), room(64, n // 4), room(32, n // 4), room(4, n)
-    sizes = np.zeros(16, np.int64)
-    sizes[N_STATES] = FIRST_STATE
-    rows, keys = (np.zeros((3, n_rows), each) for each in (np.int32, np.int64))
     return Exploration(
         parser=parser,
         continuations=continuations,
         positions=positions,
         outcomes=outcomes,
-        known=Known(np.zeros(8, np.int64), np.zeros(8, np.int32), free_slots(8)),
-        representatives=Representatives(keys[0], rows[0], free_slots(n_rows)),
-        configurations=Configurations(keys[1], np.zeros((n_rows, 3), np.int32), free_slots(n_rows)),
-        sets=TerminalSets(np.zeros(n, np.int64), np.zeros((n, n_words), np.uint64), free_slots(n)),
-        states=States(keys[2], np.zeros(n_rows + 1, np.int64), rows[1], free_slots(n_rows)),
+        known=no_values(8),
+        representatives=no_values(n_rows),
+        configurations=no_keys(n_rows),
+        sets=TerminalSets(*no_runs(n, 0)[:2], np.zeros(n * n_words, np.uint64), *no_rows(n)),
+        states=no_runs(n_rows, n_rows, FIRST_STATE),
         steps=Steps(np.zeros((2 * n_steps, 2), np.int64)),
-        pairs=Pairs(np.zeros(n_pairs, np.int64), np.zeros(n_pairs + 1, np.int64), free_slots(n_pairs)),
-        edges=Edges(np.zeros(n_edges, np.int32)),
+        pairs=Pairs(np.zeros(n_pairs, np.int64), np.zeros(n_pairs + 1, np.int64), *no_rows(n_pairs)),
+        edges=np.zeros(n_edges, np.int32),
         scratch=new_scratch(FIRST_DEPTH, n_words),
-        sizes=sizes,
+        cursor=np.zeros(3, np.int64),
     )
 
 

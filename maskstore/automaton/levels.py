@@ -14,7 +14,7 @@ import numpy.typing as npt
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _level_kernels as kernels
-from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
+from maskwright.maskstore.tokens._hash_kernels import doubled, grown, no_runs
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 FIRST_ROOM = 1 << 7
@@ -78,14 +78,8 @@ class Levels:
         begin, end = np.zeros((2, n_all), np.int64)
         tops, results = np.zeros((2, FIRST_ROOM), np.int32)
         self._known = kernels.Known(begin, end, tops, results, np.zeros(1, np.int64))
-        self._leaders = kernels.Leaders(
-            np.zeros(FIRST_ROOM, np.int64),
-            np.zeros(FIRST_ROOM + 1, np.int64),
-            np.zeros(4 * FIRST_ROOM, np.int32),
-            np.zeros(FIRST_ROOM, np.int32),
-            free_slots(FIRST_ROOM),
-        )
-        self._sizes = np.zeros(3, np.int64)
+        hashes, start, items, slots, size = no_runs(FIRST_ROOM, 4 * FIRST_ROOM)
+        self._leaders = kernels.Leaders(hashes, start, items, np.zeros(FIRST_ROOM, np.int32), slots, size)
         self._fresh = np.zeros(0, np.int32)
         self._n_states = len(tables.action)
         row, at = np.full((2, n_all), -1, np.int32)
@@ -125,7 +119,7 @@ class Levels:
     def _lead(self, members: Int32) -> None:
         """Find the leaders of the continuations of a level."""
         fresh, items = np.empty(len(members), np.int32), np.empty(1 + self._n_states, np.int32)
-        self._sizes[1:] = 0
+        done = np.zeros(2, np.int64)
         while (
             code := kernels.lead(
                 members,
@@ -134,15 +128,15 @@ class Levels:
                 self._facts,
                 self._known,
                 self._leaders,
-                self._sizes,
+                done,
                 fresh,
                 items,
             )
         ) == kernels.FULL:
-            self._leaders = grown(self._leaders, int(self._sizes[0]))
+            self._leaders = grown(self._leaders)
         # INVARIANT: shorter continuations come first
         assert code == 0
-        self._fresh = fresh[: self._sizes[2]]
+        self._fresh = fresh[: done[1]]
 
     def is_inner(self, continuation_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
         """For each continuation and state on top, whether a longer continuation can get there.

@@ -55,7 +55,7 @@ class PairClasses:
         n_cells : LR states.
         pairs : how many pairs there are now.
         keys : (capacity,) int64; `exploration_tables.Pairs.keys`.
-        edges : the arrays `Pairs.edge_start` and `Edges.after` of `exploration_tables`.
+        edges : `Pairs.edge_start` and `Exploration.edges` of `exploration_tables`.
 
         Cost: O(edges of the new pairs). For a new component on a cycle it is multiplied by the
             rounds of refinement. For each known cycle that the component leads to, the classes of

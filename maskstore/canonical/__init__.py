@@ -4,7 +4,7 @@ In: a tokenizer of the kind BPE. Out: a `CanonicalTokens`, which says after each
 keep the sequence *canonical*: what the tokenizer makes of some text that begins like this one.
 Knows nothing of grammars.
 
-`merges` reads how the BPE joins symbols, `spines` says which two tokens may be neighbours, `cuts`
+`spines` reads how the BPE joins symbols, and says which two tokens may be neighbours, `cuts`
 follows where the pre-tokenizer cuts the text, `tokens` brings both together.
 """
 

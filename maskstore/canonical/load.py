@@ -11,12 +11,12 @@ from typing import Any
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.canonical.cuts import Cuts
-from maskwright.maskstore.canonical.merges import Merges
+from maskwright.maskstore.canonical.spines import Merges
 from maskwright.maskstore.canonical.tokens import CanonicalTokens
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.maskstore.vocabulary.encoders import RANK_FILE_PATTERN, load_encoder
 from maskwright.maskstore.vocabulary.tokenizer_files import content_of, file_bytes, found_file
-from maskwright.maskstore.vocabulary.tokenizer_growth import steps_of
+from maskwright.maskstore.vocabulary.tokenizer_json import steps_of
 from maskwright.maskstore.vocabulary.tokenizer_table import SAMPLES
 from maskwright.maskstore.vocabulary.tokenizer_values import packages_of, parse_json
 

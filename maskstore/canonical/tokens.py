@@ -15,8 +15,7 @@ from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.canonical.cuts import Course, Cuts
-from maskwright.maskstore.canonical.merges import Merges
-from maskwright.maskstore.canonical.spines import Neighbours, Words, as_words
+from maskwright.maskstore.canonical.spines import Merges, Neighbours, Words, as_words
 from maskwright.maskstore.vocabulary import Vocabulary
 
 KEPT_ROWS = 1_024

@@ -75,32 +75,17 @@ def said_inside(data: bytes, pending: bytes = b"") -> Said | None:
 
 def _escape(data: bytes, at: int) -> tuple[bytes, int] | None:
     """The character of an escape and its length, 0 while it is under way; None if it is wrong."""
-    if at + 1 == len(data):
-        return b"", 0
-    kind = data[at + 1]
-    if kind in _SHORT:
-        return _SHORT[kind], 2
-    if kind != 0x75:
-        return None
-    digits = data[at + 2 : at + 6]
-    if not _HEX.issuperset(digits):
-        return None
-    if len(digits) < 4:
-        return (b"", 0) if _of_unit(digits) else None
-    unit = int(digits, 16)
-    if 0xDC00 <= unit < 0xE000:
-        return None
-    if not 0xD800 <= unit < 0xDC00:
-        return chr(unit).encode(), 6
-    second = data[at + 6 : at + 12]
-    if not second.startswith(b"\\u"[: len(second)]) or not _HEX.issuperset(second[2:]):
-        return None
-    if len(second) < 6:
-        return (b"", 0) if _low_halves(second[2:]) else None
-    low = int(second[2:], 16)
-    if not 0xDC00 <= low < 0xE000:
-        return None
-    return chr(0x10000 + ((unit - 0xD800) << 10) + low - 0xDC00).encode(), 12
+    kind = data[at + 1 : at + 2]
+    if kind and kind != b"u":
+        return (_SHORT[kind[0]], 2) if kind[0] in _SHORT else None
+    for length in (6, 12):
+        escape = data[at : at + length]
+        found = characters_of(escape)
+        if len(escape) < length or not found:
+            return (b"", 0) if found else None
+        if found[0][0] == found[0][1]:
+            return chr(found[0][0]).encode(), length
+    return None
 
 
 def _units(digits: bytes) -> tuple[int, int]:
@@ -108,12 +93,6 @@ def _units(digits: bytes) -> tuple[int, int]:
     left = 4 * (4 - len(digits))
     low = int(digits, 16) << left if digits else 0
     return low, low + (1 << left) - 1
-
-
-def _low_halves(digits: bytes) -> tuple[int, int] | None:
-    low, high = _units(digits)
-    low, high = max(low, 0xDC00), min(high, 0xDFFF)
-    return (low, high) if low <= high else None
 
 
 def _of_unit(digits: bytes) -> Ranges:
@@ -131,18 +110,28 @@ ANY_CHARACTER = np.array([*b" \nea0_,;)", *sorted({*range(0x80), *range(0xC2, 0x
 ANY_CHARACTER.setflags(write=False)
 
 
-def characters_of(pending: bytes) -> Ranges:
-    r"""The characters that an escape under way may come to.
+def characters_of(escape: bytes) -> Ranges:
+    r"""The characters that an escape, whole or under way, may come to; () if it is wrong.
+
+    escape : a backslash, and perhaps `u` and more.
 
     Example:
         >>> characters_of(rb"\u004")
         ((64, 79),)
     """
-    if len(pending) < 6:
-        return _SCALARS if len(pending) < 3 else _of_unit(pending[2:])
-    base = 0x10000 + ((int(pending[2:6], 16) - 0xD800) << 10)
-    low, high = _low_halves(pending[8:]) or (0xDC00, 0xDFFF)
-    return ((base + low - 0xDC00, base + high - 0xDC00),)
+    if len(escape) < 3:
+        return _SCALARS
+    if not _HEX.issuperset(escape[2:6]):
+        return ()
+    if len(escape) <= 6:
+        return _of_unit(escape[2:])
+    high, second = int(escape[2:6], 16), escape[6:]
+    if not 0xD800 <= high < 0xDC00 or not second.startswith(b"\\u"[: len(second)]) or not _HEX.issuperset(second[2:]):
+        return ()
+    base = 0x10000 + ((high - 0xD800) << 10) - 0xDC00
+    low, last = _units(second[2:])
+    low, last = max(low, 0xDC00), min(last, 0xDFFF)
+    return ((base + low, base + last),) if low <= last else ()
 
 
 def utf8_beginnings(ranges: Ranges) -> Iterator[bytes]:

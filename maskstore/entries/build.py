@@ -14,11 +14,15 @@ from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
-from maskwright.maskstore.entries.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.entries.entry_table import NO_CELL, EntryTable
-from maskwright.maskstore.entries.pairs import pair_mappings
-from maskwright.maskstore.entries.streamline import SequencesAfter, Streamlined, count_entries, streamline
-from maskwright.maskstore.entries.walk import Walk
+from maskwright.maskstore.entries.streamline import (
+    SequencesAfter,
+    Streamlined,
+    count_entries,
+    pair_mappings,
+    streamline,
+)
+from maskwright.maskstore.entries.walk import Entries, StateEntries, Walk, collect_entries
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import MaskPoolBuilder, n_words
@@ -193,14 +197,10 @@ class _TableBuilder:
         n_groups = max(1, state.groups.n_groups)
         keys = np.unique(targets[kept].astype(np.int64) * n_groups + state.group_of[kept])
         sequence, group = np.divmod(keys, n_groups)
-        starts = (
-            np.flatnonzero(np.concatenate([[True], sequence[1:] != sequence[:-1]]))
-            if len(keys)
-            else np.zeros(0, np.int64)
-        )
+        distinct, starts = np.unique(sequence, return_index=True)
         cell = []
-        for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(keys)], strict=False):
-            number = self.sequence_number.setdefault(int(sequence[begin]), len(self.sequence_number))
+        for one, begin, end in zip(distinct.tolist(), starts.tolist(), [*starts[1:].tolist(), len(keys)], strict=False):
+            number = self.sequence_number.setdefault(one, len(self.sequence_number))
             cell.append((number, self._mask(state, group[begin:end])))
         return self.cells.setdefault(tuple(sorted(cell)), len(self.cells))
 

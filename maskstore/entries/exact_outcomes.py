@@ -16,7 +16,7 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, check_size
-from maskwright.maskstore.entries.sequences import SequenceTable, Symbols
+from maskwright.maskstore.entries.walk import SequenceTable, Symbols
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 from maskwright.maskstore.tokens.events import EventCodes
 
@@ -85,11 +85,7 @@ def _lasts(codes: EventCodes, judge: Judge, left: int, head: Symbols) -> tuple[i
 
 
 _Outcome = tuple[bytes, bytes]
-
-
 _REFUSED: _Outcome = (b"", b"")
-
-
 _ACCEPTED: _Outcome = (b"", b"accepted")
 
 

@@ -44,10 +44,11 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
+import math
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -59,7 +60,9 @@ from safetensors.numpy import save
 
 from maskwright.analysis.arguments import as_integer, clip, need_path, printable, refuse_argument
 from maskwright.analysis.errors import StoreError, VocabularyError
+from maskwright.analysis.files import absolute
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.nesting import read_json
 from maskwright.maskstore.damaged import EXPORT_AGAIN, reason, refuse
 from maskwright.maskstore.file.fileheader import (
     AUTOMATON,
@@ -71,16 +74,54 @@ from maskwright.maskstore.file.fileheader import (
     SCHEMA,
     TABLE,
     Content,
+    Header,
     canonical,
     members,
     read_header,
     tensors_of,
     with_printable_names,
 )
-from maskwright.maskstore.file.filetensor import read_tensor
-from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.file.writing import replace_file
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The file that a store was loaded from.
+
+    path : its absolute path.
+    sha256 : the digest that the file states of its content; it covers the table's checksum.
+    stamp : the file's device, inode, size and time of change when it was loaded; () if it could not
+        be looked at.
+    mapped : the store reads the file's own pages.
+    """
+
+    path: str
+    sha256: str
+    stamp: tuple[int, ...]
+    mapped: bool
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], sha256: str, mapped: bool) -> Origin:
+        """The origin of the file that is at `path` now.
+
+        sha256 : the digest that the file states.
+        mapped : the store reads the file's own pages.
+        """
+        return cls(absolute(path), sha256, _stamp(path), mapped)
+
+    def is_there(self) -> bool:
+        """True if the file is still there, not replaced or altered since."""
+        return bool(self.stamp) and _stamp(self.path) == self.stamp
+
+
+def _stamp(path: str | os.PathLike[str]) -> tuple[int, ...]:
+    try:
+        facts = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
@@ -349,3 +390,46 @@ def _widened(where: str, name: str, dtype: type[np.generic], array: Array) -> Ar
     wide: Array = array.astype(dtype)
     wide.setflags(write=False)
     return wide
+
+
+def read_tensor(path: str | os.PathLike[str], name: str, header: Header, mapped: bool) -> npt.NDArray[np.int32] | None:
+    """A tensor of dtype I32, read-only; None if the file is not the one of this header any more.
+
+    path : the file.
+    name : the tensor.
+    header : what was read of the file before.
+    mapped : the file's own pages instead of a copy. What is written into the file later is then
+        read, and reading what was cut off ends the process (SIGBUS).
+
+    safetensors has checked the file's header, but does not tell where a tensor lies. So we read the
+    header once more. A tensor that does not begin at a multiple of four bytes is always
+    copied.
+
+    Raises: OSError or ValueError as opening, reading and mapping do.
+    """
+    _, shape = header.tensors[name]
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > os.fstat(file.fileno()).st_size:
+            return None
+        try:
+            heads: Any = read_json(file.read(length))
+            is_same = heads["__metadata__"][METADATA_KEY] == header.text and tuple(heads[name]["shape"]) == shape
+            begin = 8 + length + int(heads[name]["data_offsets"][0])
+        except (ValueError, KeyError, TypeError):
+            return None
+        if not is_same:
+            return None
+        if 0 in shape:
+            found: npt.NDArray[np.int32] = np.zeros(shape, np.int32)
+        elif mapped:
+            found = np.memmap(file, "<i4", "r", begin, shape).view(np.ndarray)
+        else:
+            found = np.fromfile(file, "<i4", math.prod(shape), offset=begin - file.tell())
+            if found.size != math.prod(shape):
+                return None
+            found = found.reshape(shape)
+    # PERF: compiled code is made for native, aligned arrays; this copies only arrays that are not
+    array = np.require(found, np.int32, ["C", "A"])
+    array.setflags(write=False)
+    return array

@@ -21,8 +21,8 @@ from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.damaged import reason, refuse
 from maskwright.maskstore.file.fileheader import PATTERN, SCHEMA, Content, Header
-from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.schema.write import tables_of
 
 Array = npt.NDArray[Any]
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.maskstore.vocabulary.masks import n_words, packed
 
 MOST_KEPT = 1 << 26
 """BOUND: the bytes of the lists of tokens and the masks that an index keeps."""
@@ -133,13 +133,8 @@ class TokenIndex:
             return self._tokens[state]
         except (KeyError, TypeError):
             state = self._state(state)
-        flags = self._flags(state)
-        found = np.flatnonzero(flags[: self.vocabulary.size]).astype(np.int32)
-        found.setflags(write=False)
-        if sum(each.nbytes for each in self._tokens.values()) + found.nbytes > MOST_KEPT:
-            self._tokens.clear()
-        self._tokens[state] = found
-        return found
+        tokens = np.flatnonzero(self._flags(state)[: self.vocabulary.size]).astype(np.int32)
+        return self._keep(self._tokens, state, tokens)
 
     def next_state(self, state: int, token: int) -> int | None:
         """The state behind a token; None where the token is not allowed.
@@ -188,13 +183,7 @@ class TokenIndex:
             return self._masks[state]
         except (KeyError, TypeError):
             state = self._state(state)
-        packed = np.packbits(self._flags(state), bitorder="little")
-        found = packed.view("<u4").astype(np.uint32)
-        found.setflags(write=False)
-        if (len(self._masks) + 1) * found.nbytes > MOST_KEPT:
-            self._masks.clear()
-        self._masks[state] = found
-        return found
+        return self._keep(self._masks, state, packed(self._flags(state)))
 
     def to_dict(self, most: int = 10_000_000) -> dict[int, dict[int, int]]:
         """All transitions, state -> token -> next state, as outlines-core's `get_transitions`.
@@ -284,6 +273,14 @@ class TokenIndex:
     @cached_property
     def _class_sizes(self) -> npt.NDArray[np.int64]:
         return np.bincount(self.class_of[self.class_of >= 0]).astype(np.int64)
+
+    def _keep(self, kept: dict[int, npt.NDArray[Any]], state: int, found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Keep what is found for a state, read-only; and no other states' if they are too many."""
+        found.setflags(write=False)
+        if sum(each.nbytes for each in kept.values()) + found.nbytes > MOST_KEPT:
+            kept.clear()
+        kept[state] = found
+        return found
 
     def _flags(self, state: int) -> npt.NDArray[np.bool_]:
         """Whether each token is allowed: (32 ceil(V / 32),) bool."""

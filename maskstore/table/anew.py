@@ -2,7 +2,7 @@
 
 They are the parser, the lexer, and what a lexeme may become. The vocabulary has no part in them, so
 a vocabulary of one token is enough to make them. This is the builder once more: it finds a table
-that was changed, and no mistake of the builder (`maskstore/verify/repeated.py` looks for those).
+that was changed, and no mistake of the builder (`maskstore/verify/trusted.py` looks for those).
 """
 
 from __future__ import annotations

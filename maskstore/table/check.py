@@ -30,20 +30,6 @@ from maskwright.analysis.lexing.encoding import RESTART
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore.damaged import refuse
 from maskwright.maskstore.table import schema
-from maskwright.maskstore.table.schema import (
-    HEADER,
-    NUMBERS,
-    PARTS,
-    Bits,
-    Bound,
-    Coded,
-    Either,
-    Index,
-    Number,
-    Part,
-    Starts,
-    Values,
-)
 from maskwright.maskstore.table.stackcheck import bad_reduction
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words, packed
@@ -75,12 +61,15 @@ def part_bytes(where: str, table: Int32) -> dict[str, int]:
     Raises: StoreError if the table is shorter than its header, or its parts do not lie end to end.
     """
     spans = _spans(where, table)
-    return {"header": 4 * HEADER, **{PARTS[offset].name: 4 * (end - begin) for offset, (begin, end) in spans.items()}}
+    return {
+        "header": 4 * schema.HEADER,
+        **{schema.PARTS[offset].name: 4 * (end - begin) for offset, (begin, end) in spans.items()},
+    }
 
 
 def table_sizes(table: Int32) -> dict[str, int]:
     """The numbers of the header, by the names of `schema.NUMBERS`. table : (n,) int32."""
-    return {entry.name: int(table[offset]) for offset, entry in NUMBERS.items()}
+    return {entry.name: int(table[offset]) for offset, entry in schema.NUMBERS.items()}
 
 
 def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int32) -> None:
@@ -97,7 +86,7 @@ def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int
     check = _Checks(where, grammar, vocabulary, table)
     check.types()
     check.settings()
-    for coded in dict.fromkeys(_CODED[offset] for offset, part in PARTS.items() if _is_coded(part)):
+    for coded in dict.fromkeys(_CODED[offset] for offset, part in schema.PARTS.items() if _is_coded(part)):
         coded(check)
     check.reductions()
     check.lexer()
@@ -107,12 +96,12 @@ def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int
 
 def _spans(where: str, table: Int32) -> dict[int, tuple[int, int]]:
     """Where each part begins and ends, by its offset in the header."""
-    if len(table) < HEADER:
-        raise refuse(where, f"tensor table has {len(table)} integers, expected {HEADER} or more")
-    offsets = [int(table[offset]) for offset in PARTS] + [len(table)]
-    if offsets[0] != HEADER or any(begin > end for begin, end in pairwise(offsets)):
-        raise refuse(where, f"the table's parts do not lie end to end from {HEADER} to {len(table)}")
-    return dict(zip(PARTS, pairwise(offsets), strict=True))
+    if len(table) < schema.HEADER:
+        raise refuse(where, f"tensor table has {len(table)} integers, expected {schema.HEADER} or more")
+    offsets = [int(table[offset]) for offset in schema.PARTS] + [len(table)]
+    if offsets[0] != schema.HEADER or any(begin > end for begin, end in pairwise(offsets)):
+        raise refuse(where, f"the table's parts do not lie end to end from {schema.HEADER} to {len(table)}")
+    return dict(zip(schema.PARTS, pairwise(offsets), strict=True))
 
 
 class _Checks:
@@ -138,7 +127,7 @@ class _Checks:
     def _sizes(self) -> dict[str, int]:
         """How many things each word of `PARTS` counts. Refuses a part whose length does not fit."""
         sizes = table_sizes(self.table)
-        for entry in NUMBERS.values():
+        for entry in schema.NUMBERS.values():
             if sizes[entry.name] < entry.least:
                 raise self.refuse(f"header says {sizes[entry.name]} {entry.name}, expected more")
         sizes["terminals"] = self.grammar.n_terminals
@@ -157,7 +146,7 @@ class _Checks:
                 f"header says {sizes['nodes']} nodes, {sizes['roots']} of them roots, over {sizes['states']} states, "
                 "expected more nodes than roots, and nodes times states below 2^31"
             )
-        for offset, part in PARTS.items():
+        for offset, part in schema.PARTS.items():
             length = self.spans[offset][1] - self.spans[offset][0]
             row_size = 1
             for word in part.shape[1:]:
@@ -173,7 +162,7 @@ class _Checks:
 
     def types(self) -> None:
         """Check each column of each part against its type, except `Coded` columns."""
-        for offset, part in PARTS.items():
+        for offset, part in schema.PARTS.items():
             width = len(part.columns)
             for column, values in enumerate(part.columns):
                 span = range_of(values, self.sizes)
@@ -182,12 +171,12 @@ class _Checks:
                 if span is not None and len(found) and not (span[0] <= found.min() and found.max() < span[1]):
                     at = int(((found < span[0]) | (found >= span[1])).argmax())
                     self._wrong(offset, width * at + column, f"{span[0]} to {span[1] - 1}")
-                if isinstance(values, Starts):
+                if isinstance(values, schema.Starts):
                     self._starts(offset, values)
-                elif isinstance(values, Bits):
+                elif isinstance(values, schema.Bits):
                     self._bits(offset, values)
 
-    def _starts(self, offset: int, runs: Starts) -> None:
+    def _starts(self, offset: int, runs: schema.Starts) -> None:
         """Check starts of runs: they ascend from 0 to the end, and runs have the right lengths."""
         starts, last = self.part(offset).astype(np.int64), self.sizes[runs.of]
         lengths = np.diff(starts)
@@ -203,9 +192,9 @@ class _Checks:
         if starts[-1] != last:
             self._wrong(offset, len(starts) - 1, f"{last}, where the last run ends")
 
-    def _bits(self, offset: int, members: Bits) -> None:
+    def _bits(self, offset: int, members: schema.Bits) -> None:
         """Check that no bit past the last member is set."""
-        n, words = self.sizes[members.of], _count(PARTS[offset].shape[1], self.sizes)
+        n, words = self.sizes[members.of], _count(schema.PARTS[offset].shape[1], self.sizes)
         if words == 0:
             return
         last = self.part(offset)[words - 1 :: words].view(np.uint32)
@@ -216,7 +205,7 @@ class _Checks:
 
     def _wrong(self, offset: int, found: int, expected: str) -> None:
         """Refuse the integer with index `found` of a part."""
-        part = PARTS[offset]
+        part = schema.PARTS[offset]
         at: list[int] = []
         remaining = found
         for word in reversed(part.shape[1:]):
@@ -401,7 +390,7 @@ class _Checks:
             (schema.EOS, np.array(self.vocabulary.eos, np.int32)),
         ):
             if not np.array_equal(self.part(offset), expected):
-                raise self.refuse(f"part {PARTS[offset].name} does not match the vocabulary in the file")
+                raise self.refuse(f"part {schema.PARTS[offset].name} does not match the vocabulary in the file")
 
 
 _CODED: Mapping[int, Callable[[_Checks], None]] = {
@@ -418,26 +407,26 @@ A part that is missing here is an error for whoever opens any store.
 """
 
 
-def _is_coded(part: Part) -> bool:
+def _is_coded(part: schema.Part) -> bool:
     """Whether a part has a `Coded` column."""
-    return any(isinstance(column, Coded) for column in part.columns)
+    return any(isinstance(column, schema.Coded) for column in part.columns)
 
 
-def range_of(values: Values, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+def range_of(values: schema.Values, sizes: Mapping[str, int]) -> tuple[int, int] | None:
     """The least value of a type, and one more than the greatest; None if it is no single number.
 
     sizes : how many things each word counts.
     """
     match values:
-        case Index(of, codes):
+        case schema.Index(of, codes):
             return -len(codes), _count(of, sizes)
-        case Either(first, second):
+        case schema.Either(first, second):
             return -_count(second, sizes), _count(first, sizes)
-        case Bound(of) | Starts(of):
+        case schema.Bound(of) | schema.Starts(of):
             return 0, _count(of, sizes) + 1
-        case Number(least, most):
+        case schema.Number(least, most):
             return least, most + 1
-        case Bits() | Coded():
+        case schema.Bits() | schema.Coded():
             return None
 
 

@@ -22,7 +22,7 @@ from maskwright.maskstore.table.mask_rows import MaskRows, share_rows
 from maskwright.maskstore.tokens.feasible import surely_shifted
 from maskwright.maskstore.tokens.token_walk import flat, starts_of
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.masks import n_words, words_of
+from maskwright.maskstore.vocabulary.masks import flags_of, n_words, packed, words_of
 
 
 class TableWriter:
@@ -179,33 +179,19 @@ def _add_endings(table: TableWriter, automaton: StackAutomaton) -> None:
 
 def _add_lookups(table: TableWriter, automaton: StackAutomaton) -> None:
     """Add the look-ups of each lexer state and depth case, and the line breaks that they use."""
-    used = [
-        breaks
-        for of_state in automaton.depth_cases
-        for lookups in of_state
-        for breaks in (one.line_breaks for one in lookups)
-    ]
-    number = {breaks: i for i, breaks in enumerate([0, *sorted(set(used) - {0})])}
-    depth_case_starts = starts_of(automaton.depth_cases)
-    table.add(schema.DEPTH_CASE_START, depth_case_starts)
     lists = [lookups for of_state in automaton.depth_cases for lookups in of_state]
-    lookup_starts = starts_of(lists)
-    table.add(schema.LOOKUP_START, lookup_starts)
+    used = {one.line_breaks for lookups in lists for one in lookups}
+    number = {breaks: i for i, breaks in enumerate([0, *sorted(used - {0})])}
+    table.add(schema.DEPTH_CASE_START, starts_of(automaton.depth_cases))
+    table.add(schema.LOOKUP_START, starts_of(lists))
     table.add(schema.LOOKUPS, [(number[one.line_breaks], one.root, one.own) for lookups in lists for one in lookups])
     of_number = [automaton.line_breaks[breaks] for breaks in number]
-    break_starts = starts_of(of_number)
-    table.add(schema.LINE_BREAKS_START, break_starts)
-    before_starts, before = flat([symbols for breaks in of_number for symbols, _ in breaks])
-    table.add(
-        schema.LINE_BREAKS,
-        [
-            (begin, end, *move)
-            for (begin, end), (_, move) in zip(
-                pairwise(before_starts.tolist()), [one for breaks in of_number for one in breaks], strict=True
-            )
-        ],
-    )
-    table.add(schema.LINE_BREAK_SYMBOLS, before)
+    breaks = [one for each in of_number for one in each]
+    starts, symbols = flat([before for before, _ in breaks])
+    ends = pairwise(starts.tolist())
+    table.add(schema.LINE_BREAKS_START, starts_of(of_number))
+    table.add(schema.LINE_BREAKS, [(*ends_of, *move) for ends_of, (_, move) in zip(ends, breaks, strict=True)])
+    table.add(schema.LINE_BREAK_SYMBOLS, symbols)
 
 
 def _add_open(table: TableWriter, automaton: StackAutomaton) -> None:
@@ -285,3 +271,47 @@ def _add_tokens(table: TableWriter, vocabulary: Vocabulary) -> None:
     table.add(schema.TOKEN_BYTES, words)
     table.header[schema.N_EOS] = len(vocabulary.eos)
     table.add(schema.EOS, sorted(vocabulary.eos))
+
+
+def used_tokens(table: Int32) -> Int32:
+    """The tokens that a mask of a table has, and those that end a text: (n,) int32, ascending."""
+    is_used = np.zeros(32 * int(table[schema.N_WORDS]), bool)
+    rows = _rows(table)
+    if len(rows):
+        is_used |= flags_of(np.bitwise_or.reduce(rows, axis=0))
+    is_used[part_of(table, schema.MASK_IDS)] = True
+    is_used[part_of(table, schema.EOS)] = True
+    return np.flatnonzero(is_used).astype(np.int32)
+
+
+def with_tokens(table: Int32, ids: Int32, vocabulary: Vocabulary) -> Int32:
+    """A table with some of its tokens, numbered anew.
+
+    ids : (n,) int32, ascending; the tokens, `used_tokens` among them.
+    vocabulary : token i is what ids[i] was.
+
+    The masks are the same, but for the numbers of their tokens.
+    """
+    words = n_words(len(ids))
+    rows = np.zeros((len(_rows(table)), words), np.uint32)
+    for old, new in zip(_rows(table), rows, strict=True):
+        new[:] = packed(flags_of(old)[ids])
+    offsets, data = vocabulary.flat_words
+    changed: dict[int, npt.ArrayLike] = {
+        schema.ROWS: rows.view(np.int32),
+        schema.MASK_IDS: np.searchsorted(ids, part_of(table, schema.MASK_IDS)),
+        schema.TOKEN_START: offsets,
+        schema.TOKEN_BYTES: data,
+        schema.EOS: np.array(vocabulary.eos, np.int32),
+    }
+    writer = TableWriter()
+    writer.header[:] = table[: schema.HEADER]
+    writer.header[schema.N_TOKENS], writer.header[schema.N_WORDS] = len(ids), words
+    for offset in schema.PARTS:
+        writer.add(offset, changed.get(offset, part_of(table, offset)))
+    return writer.done()
+
+
+def _rows(table: Int32) -> npt.NDArray[np.uint32]:
+    """The rows of masks: (n_rows, n_words) uint32."""
+    return part_of(table, schema.ROWS).view(np.uint32).reshape(-1, int(table[schema.N_WORDS]))

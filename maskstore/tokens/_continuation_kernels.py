@@ -11,7 +11,7 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.tokens._hash_kernels import slot_of
+from maskwright.maskstore.tokens._hash_kernels import Keys, number_of_key
 
 DONE, PAUSED, FULL = range(3)
 """What `require_keys` returns: all keys are done; it has paused; some table needs room."""
@@ -26,23 +26,11 @@ NOT_NUMBERED = 0
 """In `EndingTable.number`: this set has not been asked for yet. No set has this number."""
 
 
-class Pairs(NamedTuple):
-    """Pairs by number: the pair of number i is keys[i] >> 32 and the low 32 bits of keys[i].
-
-    keys : (capacity,) int64.
-    slots : (n,) int32; the hash table, a power of two and at least twice the capacity.
-    size : (1,) int64; how many pairs there are.
-    """
-
-    keys: Int64
-    slots: Int32
-    size: Int64
-
-
 class Emitted(NamedTuple):
     """The sequences of a walk, and what their symbols mean to a parser and to brackets.
 
-    parent, last : (n,) int32; see `walk_tables.Sequences`. A parent comes before its children.
+    parent, last : (n,) int32; the sequence before the last symbol, and this symbol. A parent
+        comes before its children.
     length : (n,) int32; how many symbols a sequence has.
     depth, lowest, n_depth_cases : (n,) int32; how brackets stand after each, see
         `requirements.Requirements`.
@@ -123,21 +111,15 @@ class Required(NamedTuple):
 def number_of_pair(first, second, table):  # type: ignore[no-untyped-def]
     """The number of a pair, the next one if it has none.
 
+    Its key is first * 2^32, and the low 32 bits of second.
+
     BOUND: the caller has seen to it that there is room for one more.
     """
-    key = (np.int64(first) << np.int64(32)) | (np.int64(second) & np.int64(0xFFFFFFFF))
-    h = slot_of(key, table.keys, table.slots)
-    number = np.int64(table.slots[h])
-    if number < 0:
-        number = np.int64(table.size[0])
-        table.keys[number] = key
-        table.slots[h] = number
-        table.size[0] += 1
-    return number
+    return number_of_key((np.int64(first) << np.int64(32)) | (np.int64(second) & np.int64(0xFFFFFFFF)), table)
 
 
 @kernel(entry=True)
-def number_before(symbols: Int32, n: int, continuation: int, table: Pairs) -> int:
+def number_before(symbols: Int32, n: int, continuation: int, table: Keys) -> int:
     """The continuation that reads symbols[:n], then goes on as `continuation`."""
     for i in range(n - 1, -1, -1):
         continuation = number_of_pair(symbols[i], continuation, table)
@@ -283,8 +265,8 @@ def require_keys(
     keys: Int64,
     emitted: Emitted,
     endings: EndingTable,
-    continuations: Pairs,
-    breaks: Pairs,
+    continuations: Keys,
+    breaks: Keys,
     found: Required,
     symbols: Int32,
     part: Int32,

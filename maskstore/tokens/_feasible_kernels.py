@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
-from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of_run
-from maskwright.maskstore.tokens.walk_tables import N_AFTER, N_SETS, Feasible, SetsAfter
+from maskwright.maskstore.tokens._hash_kernels import Map, number_of_key, number_of_run, value_of_key
+from maskwright.maskstore.tokens.walk_tables import Feasible
 
 UNKNOWN = -1
 """Instead of a set of states: it has not been worked out, or there is no room for it."""
@@ -19,61 +18,16 @@ NOWHERE, ANYWHERE = 0, 1
 """See `feasible`."""
 
 
-@kernel
-def hash_of(number, symbol, slots):  # type: ignore[no-untyped-def]
-    """The key of two numbers, and the slot at which its search begins."""
-    key = (np.uint64(number) << np.uint64(32)) | np.uint64(symbol)
-    return key, np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & (slots.shape[0] - 1)
+@kernel(forceinline=True)
+def key_of(number, symbol):  # type: ignore[no-untyped-def]
+    """One key for a number and a symbol, both below 2^31."""
+    return (np.int64(number) << np.int64(32)) | np.int64(symbol)
 
 
 @kernel(entry=True)
-def find_set_after(states: int, symbol: int, sets_after: SetsAfter) -> int:
+def find_set_after(states: int, symbol: int, sets_after: Map) -> int:
     """The set of the parser's states after a symbol (see `feasible`), or UNKNOWN."""
-    key, h = hash_of(states, symbol, sets_after.keys)
-    while sets_after.keys[h] != 0:
-        if sets_after.keys[h] == key:
-            return np.int64(sets_after.sets[h])
-        h = (h + 1) & (sets_after.keys.shape[0] - 1)
-    return np.int64(UNKNOWN)
-
-
-@kernel(entry=True)
-def note_set_after(states: int, symbol: int, found: int, sets_after: SetsAfter) -> None:
-    """Note the set after a symbol, for `find_set_after`. It is not noted yet, and there is room."""
-    key, h = hash_of(states, symbol, sets_after.keys)
-    while sets_after.keys[h] != 0:
-        h = (h + 1) & (sets_after.keys.shape[0] - 1)
-    sets_after.keys[h] = key
-    sets_after.sets[h] = found
-
-
-@kernel(entry=True)
-def refill_sets_after(old: SetsAfter, sets_after: SetsAfter) -> None:
-    """Enter all that is noted in old tables into larger, empty ones."""
-    for i in range(old.keys.shape[0]):
-        if old.keys[i] != 0:
-            note_set_after(old.keys[i] >> np.uint64(32), old.keys[i] & np.uint64(0xFFFFFFFF), old.sets[i], sets_after)
-
-
-@kernel(entry=True)
-def number_of_set(states: Int32, n: int, feasible: Feasible) -> int:
-    """The number of the set states[:n], ascending, which may be new. UNKNOWN without room."""
-    sets, sizes = feasible.sets, feasible.sizes
-    key = hash_of_run(states, n)
-    at = slot_of_run(key, states, n, sets)
-    if sets.slots[at] >= 0:
-        return np.int64(sets.slots[at])
-    number = sizes[N_SETS]
-    if number == sets.hashes.shape[0] or sets.start[number] + n > sets.items.shape[0]:
-        return np.int64(UNKNOWN)
-    begin = sets.start[number]
-    for i in range(n):
-        sets.items[begin + i] = states[i]
-    sets.start[number + 1] = begin + n
-    sets.hashes[number] = key
-    sets.slots[at] = number
-    sizes[N_SETS] = number + 1
-    return np.int64(number)
+    return value_of_key(key_of(states, symbol), sets_after, UNKNOWN)
 
 
 @kernel
@@ -121,7 +75,7 @@ def read_symbol(states, symbol, feasible):  # type: ignore[no-untyped-def]
             if feasible.mode_of_state[sets.items[i]] == symbol - feasible.mode_code:
                 found[n] = sets.items[i]
                 n += 1
-        return number_of_set(found, n, feasible)
+        return number_of_run(found, n, sets)
     if symbol >= feasible.column_of.shape[0]:
         return np.int64(ANYWHERE)
     column = feasible.column_of[symbol]
@@ -132,23 +86,24 @@ def read_symbol(states, symbol, feasible):  # type: ignore[no-untyped-def]
             if feasible.accessing[state] == column:
                 found[n] = state
                 n += 1
-        return number_of_set(found, n, feasible)
+        return number_of_run(found, n, sets)
     mark_shifted(states, column, feasible)
     for state in range(n_states):
         if feasible.marks[0, state]:
             feasible.marks[0, state] = False
             found[n] = state
             n += 1
-    return number_of_set(found, n, feasible)
+    return number_of_run(found, n, sets)
 
 
 @kernel(entry=True)
 def learn_after(states: int, symbol: int, feasible: Feasible) -> int:
     """Work out and note the set after a symbol, which is not noted yet. UNKNOWN without room."""
-    if 2 * feasible.sizes[N_AFTER] >= feasible.after.keys.shape[0]:
-        return np.int64(UNKNOWN)
     found = read_symbol(states, symbol, feasible)
-    if found != UNKNOWN:
-        note_set_after(states, symbol, found, feasible.after)
-        feasible.sizes[N_AFTER] += 1
+    if found == UNKNOWN:
+        return found
+    row = number_of_key(key_of(states, symbol), feasible.after)
+    if row < 0:
+        return np.int64(UNKNOWN)
+    feasible.after.value[row] = found
     return found

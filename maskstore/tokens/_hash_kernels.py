@@ -1,12 +1,17 @@
-"""Hash tables that grow: from keys to row numbers, with linear probing, at most half full.
+"""Tables that grow, and whose rows are found by what they hold: by a key, or by a run of numbers.
 
-A table's `slots` hold row numbers; -1 is a free slot. The length of `slots` is a power of two. The
-table of steps alone holds its keys and results in the slots.
+A *table* is a NamedTuple of columns. Its last two are alike in all of them:
+
+slots : int32; -1 where free, else a row. Hashing is with linear probing. The length is a power of
+    two, and at least twice the capacity.
+size : (2,) int64; how many rows are in use, and the first of them that is in a slot.
+
+Kernels add rows while there is room, and Python makes larger tables between two calls (`grown`).
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +22,65 @@ from maskwright.analysis.jit import kernel
 Table = TypeVar("Table", bound=Any)
 
 
-def free_slots(capacity: int) -> Int32:
-    """The slots of an empty table: (2 * capacity,) int32, all -1. capacity : a power of two."""
-    return np.full(2 * capacity, -1, np.int32)
+class Keys(NamedTuple):
+    """Keys by number. keys : (capacity,) int64."""
+
+    keys: Int64
+    slots: Int32
+    size: Int64
+
+
+class Map(NamedTuple):
+    """A value for each key.
+
+    keys, value : (capacity,) int64, int32.
+    """
+
+    keys: Int64
+    value: Int32
+    slots: Int32
+    size: Int64
+
+
+class Runs(NamedTuple):
+    """Runs of numbers by number: run i is items[start[i] : start[i + 1]].
+
+    hashes : (capacity,) int64; of a run's numbers.
+    start, items : (capacity + 1,) int64, (n,) int32.
+    """
+
+    hashes: Int64
+    start: Int64
+    items: Int32
+    slots: Int32
+    size: Int64
+
+
+def no_rows(capacity: int, first: int = 0) -> tuple[Int32, Int64]:
+    """The columns `slots` and `size` of a table whose rows before `first` are in no slot.
+
+    capacity : a power of two.
+    """
+    return np.full(2 * capacity, -1, np.int32), np.array([first, first], np.int64)
+
+
+def no_keys(capacity: int) -> Keys:
+    """An empty table. capacity : a power of two."""
+    return Keys(np.zeros(capacity, np.int64), *no_rows(capacity))
+
+
+def no_values(capacity: int) -> Map:
+    """An empty table. capacity : a power of two."""
+    return Map(np.zeros(capacity, np.int64), np.zeros(capacity, np.int32), *no_rows(capacity))
+
+
+def no_runs(capacity: int, n_items: int, first: int = 0) -> Runs:
+    """A table of empty runs, `first` of them, which no search finds.
+
+    capacity : a power of two. n_items : numbers that there is room for.
+    """
+    columns = np.zeros(capacity, np.int64), np.zeros(capacity + 1, np.int64), np.zeros(n_items, np.int32)
+    return Runs(*columns, *no_rows(capacity, first))
 
 
 def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -30,23 +91,20 @@ def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return larger
 
 
-def grown(table: Table, n: int, first: int = 0) -> Table:
-    """A copy of a table, with room for twice as many rows.
-
-    table : a NamedTuple of columns. If it has a column `slots`, its first column is `keys` or
-        `hashes`, by which the rows are found.
-    n : how many rows are in use.
-    first : the first row that is in a slot.
-    """
-    columns = {name: doubled(column) for name, column in zip(table._fields, table, strict=True) if name != "slots"}
-    if "slots" in table._fields:
-        columns["slots"] = slots = free_slots(2 * len(table[0]))
-        if table._fields[0] == "keys":
-            add_keys(table[0], first, n, slots)
-        else:
-            add_hashed(table[0], first, n, slots)
-    larger: Table = table._replace(**columns)
+def grown(table: Table) -> Table:
+    """A copy of a table, with room for twice as many rows. Both have the same `size`."""
+    *columns, slots, size = table
+    larger: Table = type(table)(*map(doubled, columns), np.full(2 * len(slots), -1, np.int32), size)
+    enter_rows = add_keys if table._fields[0] == "keys" else add_hashed
+    enter_rows(table[0], int(size[1]), int(size[0]), larger.slots)
     return larger
+
+
+def with_room(table: Table, n: int) -> Table:
+    """The table, or a larger copy if it has no room for n more rows."""
+    while table.size[0] + n > len(table[0]):
+        table = grown(table)
+    return table
 
 
 @kernel
@@ -57,6 +115,26 @@ def slot_of(key, keys, slots):  # type: ignore[no-untyped-def]
     while slots[h] >= 0 and keys[slots[h]] != key:
         h = (h + 1) & mask
     return h
+
+
+@kernel(forceinline=True)
+def number_of_key(key, table):  # type: ignore[no-untyped-def]
+    """The row of a key, a new one if it has none; -1 if there is no room."""
+    slot = slot_of(key, table.keys, table.slots)
+    row = np.int64(table.slots[slot])
+    if row < 0 and table.size[0] < table.keys.shape[0]:
+        row = table.size[0]
+        table.keys[row] = key
+        table.slots[slot] = row
+        table.size[0] = row + 1
+    return row
+
+
+@kernel(forceinline=True)
+def value_of_key(key, table, otherwise):  # type: ignore[no-untyped-def]
+    """The value of a key in a `Map`, or `otherwise` if it has none."""
+    row = table.slots[slot_of(key, table.keys, table.slots)]
+    return np.int64(table.value[row]) if row >= 0 else np.int64(otherwise)
 
 
 @kernel(entry=True)
@@ -93,8 +171,7 @@ def slot_of_run(key, items, n, table):  # type: ignore[no-untyped-def]
     """The index h at which items[:n] are or belong: table.slots[h] is their row, or -1.
 
     key : their hash.
-    table : has `hashes`; and `start` and `items`, the numbers of row i being items[start[i] :
-        start[i + 1]].
+    table : `Runs`, of int32 or others.
     """
     hashes, start, stored, slots = table.hashes, table.start, table.items, table.slots
     at = first_slot(key, slots)
@@ -113,18 +190,17 @@ def slot_of_run(key, items, n, table):  # type: ignore[no-untyped-def]
     return at
 
 
-@kernel
-def number_of_run(items, n, table, n_rows):  # type: ignore[no-untyped-def]
-    """The number of items[:n], a new one if they have none; -1 if there is no room.
+@kernel(entry=True)
+def number_of_run(items: Int32, n: int, table: Runs) -> int:
+    """The row of items[:n], a new one if they have none; -1 if there is no room.
 
-    table : as of `slot_of_run`.
-    n_rows : (1,) int64; how many rows it has. Changed.
+    table : `Runs`, of int32 or others.
     """
     key = hash_of_run(items, n)
     at = slot_of_run(key, items, n, table)
     if table.slots[at] >= 0:
         return np.int64(table.slots[at])
-    row = n_rows[0]
+    row = table.size[0]
     begin = table.start[row]
     if row == table.hashes.shape[0] or begin + n > table.items.shape[0]:
         return np.int64(-1)
@@ -133,7 +209,7 @@ def number_of_run(items, n, table, n_rows):  # type: ignore[no-untyped-def]
     table.slots[at] = row
     table.hashes[row] = key
     table.start[row + 1] = begin + n
-    n_rows[0] = row + 1
+    table.size[0] = row + 1
     return row
 
 

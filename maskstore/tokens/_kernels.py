@@ -166,6 +166,21 @@ def group_equal(keys: Int64, group: Int32, firsts: Int32, slots: Int32) -> int:
     return n_groups
 
 
+@kernel(allocates=True)
+def sort_numbers(numbers, n):  # type: ignore[no-untyped-def]
+    """Sort numbers[:n] in ascending order."""
+    if n >= 24:
+        numbers[:n] = np.sort(numbers[:n])
+        return
+    for i in range(1, n):
+        number = numbers[i]
+        j = i
+        while j > 0 and numbers[j - 1] > number:
+            numbers[j] = numbers[j - 1]
+            j -= 1
+        numbers[j] = number
+
+
 @kernel(entry=True)
 def stable_order(keys: Int32, starts: Int64, order: Int64) -> None:
     """Sort small numbers by counting. Equal ones stay in their order.
@@ -184,53 +199,6 @@ def stable_order(keys: Int32, starts: Int64, order: Int64) -> None:
     for key in range(starts.shape[0] - 1, 0, -1):
         starts[key] = starts[key - 1]
     starts[0] = 0
-
-
-@kernel(entry=True)
-def number_by_first(kind_of: Int32, by_id: Int64, number: Int32, kinds: Int32, number_of: Int32) -> int:
-    """Number the kinds of tokens in the order of their first tokens. Returns how many there are.
-
-    kind_of : (n,) int32; the kind of each token, 0 for tokens that get no number.
-    by_id : (n,) int64; the order in which tokens are looked at.
-    number : (n_kinds,) int32, all -1, written; the number of each kind that a token has.
-    kinds : (n_kinds,) int32, written; the kind of each number.
-    number_of : (n,) int32, written; in that order, the number of each token's kind, or -1.
-    """
-    n = 0
-    for i in range(by_id.shape[0]):
-        kind = kind_of[by_id[i]]
-        if kind == 0:
-            number_of[i] = -1
-            continue
-        if number[kind] < 0:
-            number[kind] = n
-            kinds[n] = kind
-            n += 1
-        number_of[i] = number[kind]
-    return n
-
-
-@kernel(entry=True)
-def list_members(class_of: Int32, ids: Int32, start: Int64, members: Int32) -> None:
-    """Sort tokens by their classes; those of a class stay in their order.
-
-    class_of, ids : (n,) int32; the class of each token, below 0 for none; and its id.
-    start : (n_classes + 1,) int64, zero before, written; where each class begins in `members`.
-    members : int32, written; the ids of the tokens that have a class.
-    """
-    for i in range(class_of.shape[0]):
-        if class_of[i] >= 0:
-            start[class_of[i] + 1] += 1
-    for number in range(start.shape[0] - 1):
-        start[number + 1] += start[number]
-    for i in range(class_of.shape[0]):
-        number = class_of[i]
-        if number >= 0:
-            members[start[number]] = ids[i]
-            start[number] += 1
-    for number in range(start.shape[0] - 1, 0, -1):
-        start[number] = start[number - 1]
-    start[0] = 0
 
 
 @kernel(entry=True)

@@ -15,36 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int64
+from maskwright.analysis.arrays import Int32, Int32_2D
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of, slot_of_run
-from maskwright.maskstore.tokens._kernels import SPACE, group_equal, stable_order
+from maskwright.maskstore.tokens import walk_tables
+from maskwright.maskstore.tokens._hash_kernels import Keys, number_of_key, number_of_run, slot_of, value_of_key
+from maskwright.maskstore.tokens._kernels import SPACE, group_equal, sort_numbers, stable_order
 from maskwright.maskstore.tokens._walk_kernels import begin_lexeme, read_byte
-from maskwright.maskstore.tokens.walk_tables import (
-    DONE,
-    FULL_CONFIGURATIONS,
-    FULL_FOUND,
-    FULL_READINGS,
-    FULL_STEPS,
-    FULL_VALUES,
-    FULL_VECTORS,
-    N_COMPONENTS,
-    N_CONFIGURATIONS,
-    N_READINGS,
-    N_STEPS,
-    N_VALUES,
-    N_VECTORS,
-    PAUSED,
-    STATE,
-    TOKEN,
-    WORK,
-    Configurations,
-    Groups,
-    Outcomes,
-    Readers,
-    Values,
-    Walk,
-)
 
 NEW_READING = 16
 """Units of work of reading a byte from a configuration. To look up what is known takes one."""
@@ -68,12 +44,12 @@ def read_configuration(number, byte, move, n_found, w, o):  # type: ignore[no-un
     n_rows = 1
     while n_rows > 0:
         row = n_rows - 1
-        w.cursor[WORK] += NEW_READING
+        w.cursor[walk_tables.WORK] += NEW_READING
         if rows.next_byte[row] == rows.length[row]:
             if n_found >= o.found.shape[0]:
-                return n_found, FULL_FOUND
+                return n_found, walk_tables.FULL_FOUND
             after, code = configuration_of(rows.state[row], rows.sequence[row], o)
-            if code != DONE:
+            if code != walk_tables.DONE:
                 return n_found, code
             o.found[n_found] = after
             n_found += 1
@@ -84,48 +60,23 @@ def read_configuration(number, byte, move, n_found, w, o):  # type: ignore[no-un
         else:
             lives, code = read_byte(row, w)
             n_rows = row + 1 if lives else row
-        if code != DONE:
+        if code != walk_tables.DONE:
             return n_found, code
-    return n_found, DONE
+    return n_found, walk_tables.DONE
 
 
 @kernel(forceinline=True)
 def configuration_of(state, sequence, o):  # type: ignore[no-untyped-def]
     """The number of a configuration, a new one if it has none; and DONE or FULL_CONFIGURATIONS."""
-    table = o.configurations
-    key = (np.int64(sequence) << 32) | np.int64(state)
-    slot = slot_of(key, table.keys, table.slots)
-    number = np.int64(table.slots[slot])
-    if number < 0:
-        number = o.sizes[N_CONFIGURATIONS]
-        if number >= table.keys.shape[0]:
-            return number, FULL_CONFIGURATIONS
-        o.sizes[N_CONFIGURATIONS] = number + 1
-        table.keys[number] = key
-        table.slots[slot] = number
-    return number, DONE
-
-
-@kernel(allocates=True)
-def sort_numbers(numbers, n):  # type: ignore[no-untyped-def]
-    """Sort numbers[:n] in ascending order."""
-    if n >= 24:
-        numbers[:n] = np.sort(numbers[:n])
-        return
-    for i in range(1, n):
-        number = numbers[i]
-        j = i
-        while j > 0 and numbers[j - 1] > number:
-            numbers[j] = numbers[j - 1]
-            j -= 1
-        numbers[j] = number
+    number = number_of_key((np.int64(sequence) << 32) | np.int64(state), o.configurations)
+    return number, walk_tables.FULL_CONFIGURATIONS if number < 0 else walk_tables.DONE
 
 
 @kernel(forceinline=True)
 def value_of(n, o):  # type: ignore[no-untyped-def]
     """The number of the value of o.found[:n], a new one if it has none; and DONE or FULL_VALUES."""
     if n == 0:
-        return np.int64(0), DONE
+        return np.int64(0), walk_tables.DONE
     values, found = o.values, o.found
     if n > 1:
         sort_numbers(found, n)
@@ -135,23 +86,14 @@ def value_of(n, o):  # type: ignore[no-untyped-def]
                 found[n_distinct] = found[i]
                 n_distinct += 1
         n = n_distinct
-    key = hash_of_run(found, n)
-    at = slot_of_run(key, found, n, values)
-    if values.slots[at] >= 0:
-        return np.int64(values.slots[at]), DONE
-    number = o.sizes[N_VALUES]
-    if number >= values.hashes.shape[0] or values.start[number] + n > values.items.shape[0]:
-        return number, FULL_VALUES
-    o.sizes[N_VALUES] = number + 1
-    begin = values.start[number]
-    values.start[number + 1] = begin + n
-    values.hashes[number] = key
-    values.slots[at] = number
-    values.emits[number] = 0
-    for i in range(n):
-        values.items[begin + i] = found[i]
-        values.emits[number] |= o.emits[o.configurations.keys[found[i]] & 0xFFFFFFFF]
-    return number, DONE
+    fresh = values.size[0]
+    number = number_of_run(found, n, values)
+    if number < 0:
+        return number, walk_tables.FULL_VALUES
+    if number == fresh:
+        for i in range(n):
+            values.emits[number] |= o.emits[o.configurations.keys[found[i]] & 0xFFFFFFFF]
+    return number, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -164,25 +106,22 @@ def value_after(value, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
     key = (value * w.lexer.next_state.shape[1] + klass) * (n_moves + 1)
     if o.values.emits[value]:
         key += 1 + move
-    slot = slot_of(key, o.readings.keys, o.readings.slots)
-    if o.readings.slots[slot] >= 0:
-        return np.int64(o.readings.value[o.readings.slots[slot]]), DONE
+    after = value_of_key(key, o.readings, -1)
+    if after >= 0:
+        return after, walk_tables.DONE
     n = np.int64(0)
     for i in range(o.values.start[value], o.values.start[value + 1]):
         n, code = read_configuration(o.values.items[i], byte, move, n, w, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return value, code
     after, code = value_of(n, o)
-    if code != DONE:
+    if code != walk_tables.DONE:
         return value, code
-    number = o.sizes[N_READINGS]
-    if number >= o.readings.keys.shape[0]:
-        return value, FULL_READINGS
-    o.sizes[N_READINGS] = number + 1
-    o.readings.keys[number] = key
-    o.readings.value[number] = after
-    o.readings.slots[slot] = number
-    return after, DONE
+    row = number_of_key(key, o.readings)
+    if row < 0:
+        return value, walk_tables.FULL_READINGS
+    o.readings.value[row] = after
+    return after, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -192,26 +131,16 @@ def vector_of(items, n, o):  # type: ignore[no-untyped-def]
     items : its n components, each with its value.
     """
     if n == 0:
-        return np.int64(0), DONE
+        return np.int64(0), walk_tables.DONE
     vectors = o.vectors
-    key = hash_of_run(items, 2 * n)
-    at = slot_of_run(key, items, 2 * n, vectors)
-    if vectors.slots[at] >= 0:
-        return np.int64(vectors.slots[at]), DONE
-    number = o.sizes[N_VECTORS]
-    if number >= vectors.hashes.shape[0] or vectors.start[number] + 2 * n > vectors.items.shape[0]:
-        return number, FULL_VECTORS
-    o.sizes[N_VECTORS] = number + 1
-    begin = vectors.start[number]
-    vectors.start[number + 1] = begin + 2 * n
-    vectors.hashes[number] = key
-    vectors.slots[at] = number
-    vectors.emits[number] = 0
-    for i in range(n):
-        vectors.items[begin + 2 * i] = items[2 * i]
-        vectors.items[begin + 2 * i + 1] = items[2 * i + 1]
-        vectors.emits[number] |= o.values.emits[items[2 * i + 1]]
-    return number, DONE
+    fresh = vectors.size[0]
+    number = number_of_run(items, 2 * n, vectors)
+    if number < 0:
+        return number, walk_tables.FULL_VECTORS
+    if number == fresh:
+        for i in range(n):
+            vectors.emits[number] |= o.values.emits[items[2 * i + 1]]
+    return number, walk_tables.DONE
 
 
 @kernel
@@ -222,10 +151,10 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
     """
     firsts, cursor = o.firsts, w.cursor
     if firsts.vector[klass] >= 0:
-        return np.int64(firsts.vector[klass]), DONE
-    n = cursor[N_COMPONENTS]
-    for state in range(cursor[STATE], firsts.component.shape[1]):
-        cursor[STATE] = state
+        return np.int64(firsts.vector[klass]), walk_tables.DONE
+    n = cursor[walk_tables.N_COMPONENTS]
+    for state in range(cursor[walk_tables.STATE], firsts.component.shape[1]):
+        cursor[walk_tables.STATE] = state
         firsts.component[klass, state] = -1
         if w.contexts.mode_state.shape[0] > 1:
             # no text is in a mode's own start state: it is in state 0 until a mode is chosen
@@ -235,13 +164,13 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
             if is_start:
                 continue
         number, code = configuration_of(state, 0, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return number, code
         n_found, code = read_configuration(number, byte, 0, 0, w, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return number, code
         value, code = value_of(n_found, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return value, code
         if value == 0:
             continue
@@ -251,47 +180,44 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
             firsts.items[2 * n] = firsts.n[0] + n
             firsts.items[2 * n + 1] = value
             n += 1
-            cursor[N_COMPONENTS] = n
+            cursor[walk_tables.N_COMPONENTS] = n
         firsts.component[klass, state] = o.values.component[value]
-    cursor[STATE] = firsts.component.shape[1]
+    cursor[walk_tables.STATE] = firsts.component.shape[1]
     vector, code = vector_of(firsts.items, n, o)
-    if code != DONE:
+    if code != walk_tables.DONE:
         return vector, code
     firsts.vector[klass] = vector
     firsts.n[0] += n
-    cursor[STATE] = cursor[N_COMPONENTS] = 0
-    return vector, DONE
+    cursor[walk_tables.STATE] = cursor[walk_tables.N_COMPONENTS] = 0
+    return vector, walk_tables.DONE
 
 
 @kernel(forceinline=True)
 def new_vector(key, vector, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
     """The vector after one more byte, if it is not known; and DONE, or the code of what is missing.
 
-    key : of `Steps`. vector : not 0. klass : the class of the byte. move : the number of the move
-    before it.
+    key : of `Outcomes.steps`. vector : not 0. klass : the class of the byte. move : the number of
+    the move before it.
     """
     n = 0
     begin, end = o.vectors.start[vector], o.vectors.start[vector + 1]
-    w.cursor[WORK] += (end - begin) // 2
+    w.cursor[walk_tables.WORK] += (end - begin) // 2
     for i in range(begin, end, 2):
         value, code = value_after(np.int64(o.vectors.items[i + 1]), byte, klass, move, w, o)
-        if code != DONE:
+        if code != walk_tables.DONE:
             return vector, code
         if value != 0:
             o.items[2 * n] = o.vectors.items[i]
             o.items[2 * n + 1] = value
             n += 1
     after, code = vector_of(o.items, n, o)
-    if code != DONE:
+    if code != walk_tables.DONE:
         return vector, code
-    number = o.sizes[N_STEPS]
-    if number >= o.steps.keys.shape[0]:
-        return vector, FULL_STEPS
-    o.sizes[N_STEPS] = number + 1
-    o.steps.keys[number] = key
-    o.steps.vector[number] = after
-    o.steps.slots[slot_of(key, o.steps.keys, o.steps.slots)] = number
-    return after, DONE
+    row = number_of_key(key, o.steps)
+    if row < 0:
+        return vector, walk_tables.FULL_STEPS
+    o.steps.value[row] = after
+    return after, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -322,7 +248,7 @@ def follow_known(begin, depth, size, vector, move, tokens, byte_class, rows, pat
 
 
 @kernel(entry=True)
-def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
+def walk_tokens(w: walk_tables.Walk, o: walk_tables.Outcomes, until: int) -> int:
     """Read every token from all lexer states, as far as some parser can read what is emitted.
 
     Where lexing has modes, each mode that a lexeme may be read in is followed. The sequence says in
@@ -334,18 +260,18 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     call goes on.
     """
     cursor = w.cursor
-    cursor[WORK] = 0
+    cursor[walk_tables.WORK] = 0
     # PERF: arrays are taken out of their tuples once
     offsets, data, shared, moves = w.tokens.offsets, w.tokens.data, w.tokens.shared, w.tokens.moves
     path_vector, path_move, vector_of_token = o.path.vector, o.path.move, o.vector_of
-    keys, slots, after, emits, rows = o.steps.keys, o.steps.slots, o.steps.vector, o.vectors.emits, o.after
+    keys, slots, after, emits, rows = o.steps.keys, o.steps.slots, o.steps.value, o.vectors.emits, o.after
     byte_class, n_classes, n_keys = w.lexer.byte_class, w.lexer.next_state.shape[1], moves.shape[0] + 1
     n_tokens = offsets.shape[0] - 1
-    token = cursor[TOKEN]
+    token = cursor[walk_tables.TOKEN]
     while token < n_tokens:
-        cursor[TOKEN] = token
-        if cursor[WORK] > until:
-            return PAUSED
+        cursor[walk_tables.TOKEN] = token
+        if cursor[walk_tables.WORK] > until:
+            return walk_tables.PAUSED
         begin = offsets[token]
         size = offsets[token + 1] - begin
         depth = np.int64(shared[token])
@@ -358,7 +284,7 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
             byte = data[begin + depth]
             klass = byte_class[byte]
             before = vector
-            code = DONE
+            code = walk_tables.DONE
             if depth == 0:
                 vector, code = first_vector(byte, klass, w, o)
             else:
@@ -370,7 +296,7 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
                     vector = np.int64(after[known])
                 else:
                     vector, code = new_vector(key, vector, byte, klass, move, w, o)
-            if code != DONE:
+            if code != walk_tables.DONE:
                 return code
             if before < rows.shape[0] and not emits[before]:
                 rows[before, klass] = vector + 1
@@ -388,32 +314,30 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
             while token < n_tokens and shared[token] >= depth:
                 vector_of_token[token] = 0
                 token += 1
-    cursor[TOKEN] = n_tokens
-    return DONE
+    cursor[walk_tables.TOKEN] = n_tokens
+    return walk_tables.DONE
 
 
-@kernel
-def outcomes_of_state(
+@kernel(entry=True)
+def groups_of_state(
     state: int,
     component: Int32_2D,
-    readers: Readers,
-    values: Values,
-    configurations: Configurations,
+    readers: walk_tables.Readers,
+    values: walk_tables.Values,
+    configurations: Keys,
     ending_of: Int32,
     n_endings: int,
-    found_class: Int32,
-    found_key: Int64,
-) -> int:
-    """List what each class of tokens does in one lexer state, in all ways.
+    found: walk_tables.Groups,
+) -> None:
+    """Group the classes of tokens by what they do in one lexer state, in all ways.
 
-    Returns how many ways there are.
+    A way is the sequence emitted * n_endings + the ending. Those of a class are beside each other.
 
     component : `Firsts.component`.
     readers, values, configurations : see `walk_tables`.
     ending_of : (n_states,) int32; the ending of each lexer state.
     n_endings : how many endings there are.
-    found_class, found_key : (capacity,), written; for each way the class of tokens, and the
-        sequence emitted * n_endings + the ending. The ways of a class are beside each other.
+    found : written.
     """
     n = 0
     for klass in range(component.shape[0]):
@@ -424,32 +348,9 @@ def outcomes_of_state(
             value = readers.value[i]
             for k in range(values.start[value], values.start[value + 1]):
                 key = configurations.keys[values.items[k]]
-                found_class[n] = readers.class_of[i]
-                found_key[n] = (key >> 32) * n_endings + ending_of[key & 0xFFFFFFFF]
+                found.found_class[n] = readers.class_of[i]
+                found.found_key[n] = (key >> 32) * n_endings + ending_of[key & 0xFFFFFFFF]
                 n += 1
-    return n
-
-
-@kernel(entry=True)
-def groups_of_state(
-    state: int,
-    component: Int32_2D,
-    readers: Readers,
-    values: Values,
-    configurations: Configurations,
-    ending_of: Int32,
-    n_endings: int,
-    found: Groups,
-) -> None:
-    """Group the classes of tokens by what they do in one lexer state.
-
-    state, component, readers, values, configurations, ending_of, n_endings : as of
-        `outcomes_of_state`.
-    found : written.
-    """
-    n = outcomes_of_state(
-        state, component, readers, values, configurations, ending_of, n_endings, found.found_class, found.found_key
-    )
     size = 16
     while size < 2 * n:
         size *= 2

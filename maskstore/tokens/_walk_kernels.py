@@ -8,57 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.tokens._feasible_kernels import UNKNOWN, find_set_after, hash_of, learn_after
+from maskwright.maskstore.tokens import walk_tables
+from maskwright.maskstore.tokens._feasible_kernels import UNKNOWN, find_set_after, key_of, learn_after
+from maskwright.maskstore.tokens._hash_kernels import number_of_key
 from maskwright.maskstore.tokens._kernels import SPACE
-from maskwright.maskstore.tokens.walk_tables import (
-    DONE,
-    FULL_ROWS,
-    FULL_SEQUENCES,
-    SET,
-    SYMBOL,
-    UNKNOWN_AFTER,
-    UNKNOWN_MODES,
-    Sequences,
-)
 
 FULL = -1
 """Instead of a sequence: the table has no room for it."""
 NOT_READ = -2
 """Instead of a sequence: no parser reads it."""
-
-
-@kernel
-def extend_sequence(sequence, symbol, sequences):  # type: ignore[no-untyped-def]
-    """The number of a sequence with one more symbol, a new one if there is none.
-
-    Returns FULL if there is no room.
-    """
-    slots = sequences.slots
-    _, h = hash_of(sequence, symbol, slots)
-    while slots[h] >= 0:
-        found = slots[h]
-        if sequences.parent[found] == sequence and sequences.last[found] == symbol:
-            return np.int64(found)
-        h = (h + 1) & (slots.shape[0] - 1)
-    number = sequences.sizes[0]
-    if number >= sequences.parent.shape[0]:
-        return np.int64(FULL)
-    sequences.parent[number] = sequence
-    sequences.last[number] = symbol
-    slots[h] = number
-    sequences.sizes[0] = number + 1
-    return number
-
-
-@kernel(entry=True)
-def refill_sequences(sequences: Sequences) -> None:
-    """Enter all sequences but number 0 into an empty hash table."""
-    slots = sequences.slots
-    for i in range(1, sequences.sizes[0]):
-        _, h = hash_of(sequences.parent[i], sequences.last[i], slots)
-        while slots[h] >= 0:
-            h = (h + 1) & (slots.shape[0] - 1)
-        slots[h] = i
 
 
 @kernel(forceinline=True)
@@ -74,20 +32,20 @@ def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
         symbol = np.int64(w.lexer.output_symbols[i])
         if symbol == w.tokens.newline:
             symbol = w.tokens.after_newline + 2 * np.int64(move)
-        states = sequences.states_of[sequence]
+        states = sequences.value[sequence]
         found = find_set_after(states, symbol, w.feasible.after)
         if found == UNKNOWN:
             found = learn_after(states, symbol, w.feasible)
         if found == UNKNOWN:
-            w.cursor[SET], w.cursor[SYMBOL] = states, symbol
-            return sequence, UNKNOWN_AFTER
+            w.cursor[walk_tables.SET], w.cursor[walk_tables.SYMBOL] = states, symbol
+            return sequence, walk_tables.UNKNOWN_AFTER
         if found == 0:
-            return np.int64(NOT_READ), DONE
-        sequence = extend_sequence(sequence, symbol, sequences)
+            return np.int64(NOT_READ), walk_tables.DONE
+        sequence = number_of_key(key_of(sequence, symbol), sequences)
         if sequence == FULL:
-            return sequence, FULL_SEQUENCES
-        sequences.states_of[sequence] = found
-    return sequence, DONE
+            return sequence, walk_tables.FULL_SEQUENCES
+        sequences.value[sequence] = found
+    return sequence, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -99,19 +57,19 @@ def begin_lexeme(row, n_rows, w):  # type: ignore[no-untyped-def]
     """
     sequences, rows, contexts, sets = w.sequences, w.rows, w.contexts, w.sets
     here = rows.sequence[row]
-    before = sequences.last[here] if here != 0 else -1
+    before = sequences.keys[here] & 0xFFFFFFFF if here != 0 else -1
     if before >= contexts.code:
         rows.state[row] = contexts.mode_state[before - contexts.code]
-        return n_rows, DONE
-    members = sequences.states_of[here]
+        return n_rows, walk_tables.DONE
+    members = sequences.value[here]
     if sets.begin[members] < 0:
-        w.cursor[SET] = members
-        return n_rows, UNKNOWN_MODES
+        w.cursor[walk_tables.SET] = members
+        return n_rows, walk_tables.UNKNOWN_MODES
     n_modes = sets.end[members] - sets.begin[members]
     if n_rows + n_modes > rows.text.shape[0]:
-        return n_rows, FULL_ROWS
-    if sequences.sizes[0] + n_modes > sequences.parent.shape[0]:
-        return n_rows, FULL_SEQUENCES
+        return n_rows, walk_tables.FULL_ROWS
+    if sequences.size[0] + n_modes > sequences.keys.shape[0]:
+        return n_rows, walk_tables.FULL_SEQUENCES
     klass = w.lexer.byte_class[rows.text[row, rows.next_byte[row]]]
     is_first = True
     for i in range(sets.begin[members], sets.end[members]):
@@ -131,11 +89,11 @@ def begin_lexeme(row, n_rows, w):  # type: ignore[no-untyped-def]
             rows.next_byte[target] = rows.next_byte[row]
             rows.move[target] = rows.move[row]
         is_first = False
-        sequence = extend_sequence(here, contexts.code + mode, sequences)
-        sequences.states_of[sequence] = sets.subset[i]
+        sequence = number_of_key(key_of(here, contexts.code + mode), sequences)
+        sequences.value[sequence] = sets.subset[i]
         rows.sequence[target] = sequence
         rows.state[target] = contexts.mode_state[mode]
-    return n_rows - 1 if is_first else n_rows, DONE
+    return n_rows - 1 if is_first else n_rows, walk_tables.DONE
 
 
 @kernel(forceinline=True)
@@ -177,20 +135,20 @@ def read_byte(row, w):  # type: ignore[no-untyped-def]
     klass = w.lexer.byte_class[byte]
     target = w.lexer.next_state[rows.state[row], klass]
     if target == -1:
-        return False, DONE
+        return False, walk_tables.DONE
     sequence, code = emit(w.lexer.output[rows.state[row], klass], np.int64(rows.sequence[row]), rows.move[row], w)
-    if code != DONE:
+    if code != walk_tables.DONE:
         return True, code
     if sequence == NOT_READ:
-        return False, DONE
+        return False, walk_tables.DONE
     if target == -2:
         if not back_up(row, rows, w.contexts):
-            return True, FULL_ROWS
+            return True, walk_tables.FULL_ROWS
         rows.sequence[row] = sequence
-        return True, DONE
+        return True, walk_tables.DONE
     if rows.next_byte[row] >= rows.reread_end[row] and byte <= SPACE:
         rows.move[row] = w.tokens.moves[rows.move[row], byte]
     rows.state[row] = target
     rows.sequence[row] = sequence
     rows.next_byte[row] += 1
-    return True, DONE
+    return True, walk_tables.DONE

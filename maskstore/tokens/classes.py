@@ -42,9 +42,9 @@ class TokenClasses:
             NO_CLASS for a token of none.
         ids : (n,) int32; their ids, ascending.
         """
-        start, members = np.zeros(int(class_of.max(initial=-1)) + 2, np.int64), np.empty(len(ids), np.int32)
-        _kernels.list_members(class_of, ids, start, members)
-        return cls(start, members[: start[-1]])
+        start, order = np.zeros(int(class_of.max(initial=-1)) + 3, np.int64), np.empty(len(ids), np.int64)
+        _kernels.stable_order(class_of + np.int32(1), start, order)  # those of no class come first
+        return cls(start[1:] - start[1], ids[order[start[1] :]])
 
     def __len__(self) -> int:
         """The number of classes."""
@@ -87,20 +87,15 @@ class TokenClasses:
         return found
 
 
-def numbers_by_first(class_of: Int32, n_classes: int) -> Int32:
-    """New numbers for classes of tokens, in the order of their first tokens.
+def numbered(keys: Int32 | Int64) -> tuple[Int32, Int32]:
+    """Numbers for keys in the order of first occurrence, and where each number occurs first: int32.
 
-    class_of : (n,) int32; the class of each token, n_classes for a token of none.
-
-    Returns (n_classes + 1,) int32; NO_CLASS for classes without a token, and for the last.
+    keys : (n,).
     """
-    first = np.full(n_classes + 1, len(class_of), np.int64)
-    first[class_of[::-1]] = np.arange(len(class_of))[::-1]
-    first[n_classes] = len(class_of)
-    used = np.argsort(first)[: int((first < len(class_of)).sum())]
-    found = np.full(n_classes + 1, NO_CLASS, np.int32)
-    found[used] = np.arange(len(used), dtype=np.int32)
-    return found
+    number, firsts = np.empty((2, len(keys)), np.int32)
+    slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
+    n = _kernels.group_equal(keys.astype(np.int64), number, firsts, slots)
+    return number, firsts[:n]
 
 
 def token_classes(
@@ -126,11 +121,12 @@ def token_classes(
     class_of = np.zeros(n_tokens, np.int32)
     sizes, met, counts, after = np.zeros((4, n_tokens + 1), np.int32)
     sizes[0] = n_tokens
-    n_classes = _kernels.split_classes(ids, starts, class_of, sizes, 1, met, counts, after)
+    _kernels.split_classes(ids, starts, class_of, sizes, 1, met, counts, after)
     is_allowed = np.zeros(n_tokens, np.bool_)
     is_allowed[ids] = True
-    class_of[~is_allowed] = n_classes
-    class_of = numbers_by_first(class_of, n_classes)[class_of]
+    number, _ = numbered(class_of[is_allowed])
+    class_of[:] = NO_CLASS
+    class_of[is_allowed] = number
     classes = TokenClasses.of(class_of, np.arange(n_tokens, dtype=np.int32))
     first_token = np.zeros(n_tokens, np.bool_)
     first_token[classes.ids[classes.start[:-1]]] = True

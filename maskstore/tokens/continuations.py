@@ -12,31 +12,13 @@ import numpy.typing as npt
 
 from maskwright.analysis.arrays import Int32
 from maskwright.maskstore.tokens import _continuation_kernels as kernels
-from maskwright.maskstore.tokens._continuation_kernels import Pairs
-from maskwright.maskstore.tokens._hash_kernels import add_keys, doubled, free_slots
+from maskwright.maskstore.tokens._hash_kernels import no_keys, with_room
 
 WHATEVER = kernels.WHATEVER
 """The continuation with nothing left to read: accepted by every stack."""
 
 FIRST_CAPACITY = 1 << 8
 """Pairs that a table has room for at first: a power of two."""
-
-
-def no_pairs(capacity: int = FIRST_CAPACITY) -> Pairs:
-    """An empty table. capacity : a power of two."""
-    return Pairs(np.zeros(capacity, np.int64), free_slots(capacity), np.zeros(1, np.int64))
-
-
-def with_room(table: Pairs, need: int) -> Pairs:
-    """The table, or a larger copy if it has no room for `need` more pairs."""
-    n, keys = int(table.size[0]), table.keys
-    if n + need <= len(keys):
-        return table
-    while len(keys) < n + need:
-        keys = doubled(keys)
-    slots = free_slots(len(keys))
-    add_keys(keys, 0, n, slots)
-    return Pairs(keys, slots, table.size)
 
 
 class Continuations:
@@ -56,7 +38,7 @@ class Continuations:
     def __init__(self, n_columns: int) -> None:
         """n_columns : the parser's columns, with that for the end of the text."""
         self.n_words = (n_columns + 63) // 64
-        self.pairs = no_pairs()
+        self.pairs = no_keys(FIRST_CAPACITY)
         self.sets: list[frozenset[int]] = [frozenset()]
         self._set_number: dict[frozenset[int], int] = {}
 

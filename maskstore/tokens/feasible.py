@@ -21,7 +21,7 @@ from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.tokens import _feasible_kernels as kernels
 from maskwright.maskstore.tokens import walk_tables
-from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
+from maskwright.maskstore.tokens._hash_kernels import doubled, no_runs, no_values, number_of_run, with_room
 from maskwright.maskstore.tokens.walk_tables import ModesOfSets, Reductions
 
 Words = npt.NDArray[np.uint32]
@@ -31,6 +31,8 @@ NOWHERE, ANYWHERE = kernels.NOWHERE, kernels.ANYWHERE
 
 FIRST_SETS = 1 << 6
 """Sets that there is room for at first: a power of two."""
+FIRST_AFTER = 1 << 9
+"""Sets and symbols for which there is room at first: a power of two."""
 
 
 class Feasible:
@@ -67,14 +69,8 @@ class Feasible:
             bool((tables.accessing >= -1).all()),
             np.array(mode_of_state, np.int32),
             mode_code,
-            walk_tables.SetsAfter(np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int32)),
-            walk_tables.Sets(
-                np.zeros(FIRST_SETS, np.int64),
-                np.zeros(FIRST_SETS + 1, np.int64),
-                np.zeros(FIRST_SETS, np.int32),
-                free_slots(FIRST_SETS),
-            ),
-            np.zeros(2, np.int64),
+            no_values(FIRST_AFTER),
+            no_runs(FIRST_SETS, max(FIRST_SETS, tables.n_states)),
             np.zeros((2, tables.n_states), np.bool_),
             np.zeros((2, tables.n_states), np.int32),
         )
@@ -111,18 +107,10 @@ class Feasible:
 
     def _make_room(self) -> None:
         """Make room for one more set, and for one more of what is noted."""
-        after, sets, sizes = self.known.after, self.known.sets, self.known.sizes
-        if 2 * sizes[walk_tables.N_AFTER] >= len(after.keys):
-            n = 2 * len(after.keys)
-            larger = walk_tables.SetsAfter(np.zeros(n, np.uint64), np.zeros(n, np.int32))
-            kernels.refill_sets_after(after, larger)
-            self.known = self.known._replace(after=larger)
-        n_sets, n_states = int(sizes[walk_tables.N_SETS]), len(self._mode_of_state)
-        if n_sets == len(sets.hashes):
-            sets = grown(sets, n_sets)
-        while sets.start[n_sets] + n_states > len(sets.items):
+        sets = with_room(self.known.sets, 1)
+        while sets.start[sets.size[0]] + len(self._mode_of_state) > len(sets.items):
             sets = sets._replace(items=doubled(sets.items))
-        self.known = self.known._replace(sets=sets)
+        self.known = self.known._replace(after=with_room(self.known.after, 1), sets=sets)
         more = len(sets.hashes) - len(self.modes_of_sets.begin)
         if more > 0:
             begins, ends, mode_of, subset = self.modes_of_sets
@@ -146,7 +134,7 @@ class Feasible:
 
     def _intern(self, states: Int32) -> int:
         """The number of a set, a new one if it has none."""
-        while (found := int(kernels.number_of_set(states, len(states), self.known))) == kernels.UNKNOWN:
+        while (found := int(number_of_run(states, len(states), self.known.sets))) == kernels.UNKNOWN:
             self._make_room()
         return found
 

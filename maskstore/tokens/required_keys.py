@@ -8,18 +8,18 @@ tokens and lexer states.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int64
+from maskwright.analysis.arrays import Int64
 from maskwright.maskstore.tokens import _continuation_kernels as kernels
 from maskwright.maskstore.tokens._continuation_kernels import EndingTable, Required
-from maskwright.maskstore.tokens._hash_kernels import doubled
-from maskwright.maskstore.tokens.continuations import Continuations, no_pairs, with_room
-from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move
+from maskwright.maskstore.tokens._hash_kernels import doubled, no_keys, with_room
+from maskwright.maskstore.tokens.continuations import FIRST_CAPACITY
+from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, Move
 from maskwright.maskstore.tokens.state_tokens import LineBreaks
+from maskwright.maskstore.tokens.token_walk import starts_of
 
 Ending = tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
 """What a lexeme may become: alternatives of symbols to read, and then one terminal of a set (None:
@@ -29,73 +29,23 @@ PAUSE = 1 << 24
 """Units of work after which the kernel returns, so that Ctrl-C is obeyed: a tenth of a second."""
 
 
-@dataclass(frozen=True)
-class Symbols:
-    """What the symbols of sequences mean to a parser.
-
-    column_of : the parser's column of each terminal, -1 for a terminal in no rule.
-    bracket : 1 for each opening bracket of the layout, -1 for each closing one.
-    newline : the layout's newline terminal, below 0 if there is no layout.
-    codes : terminals and newline events.
-    mode_code : the symbol of mode 0.
-    n_columns : the parser's columns, with that for the end of the text.
-    after_newline : the columns that can be next after a newline's indent or dedents.
-    """
-
-    column_of: Sequence[int]
-    bracket: dict[int, int]
-    newline: int
-    codes: EventCodes
-    mode_code: int
-    n_columns: int
-    after_newline: frozenset[int]
-
-
-@dataclass(frozen=True)
-class RequiredOfKeys:
-    """What each key requires.
-
-    The alternatives of key k with d open brackets are numbers start[i] to start[i + 1] - 1, where
-    i = first[k] + min(d, n_depth_cases[k] - 1): each a list of line breaks and a continuation.
-
-    first, n_depth_cases : (n_keys,) int32.
-    start : (n + 1,) int64.
-    group_line_breaks, continuation : int32.
-    line_breaks : the lists of line breaks by number; number 0 is empty.
-    """
-
-    first: Int32
-    n_depth_cases: Int32
-    start: Int64
-    group_line_breaks: Int32
-    continuation: Int32
-    line_breaks: list[LineBreaks]
-
-
-def require(
-    keys: Int64,
-    sequences: tuple[Int32, Int32],
-    endings: Sequence[Ending],
-    columns_of_endings: Sequence[Sequence[frozenset[int] | None]],
-    symbols: Symbols,
-    continuations: Continuations,
-) -> RequiredOfKeys:
+def require(keys: Int64, endings: Sequence[Ending], required: Any) -> tuple[Required, list[LineBreaks]]:
     """Work out what keys require, and number continuations and line breaks as they are met.
 
     keys : (n,) int64, ascending; sequence * len(endings) + ending.
-    sequences : two arrays (n_sequences,) int32; the parent of each sequence, which comes before it,
-        and its last symbol. Sequence 0 is empty.
-    columns_of_endings : for each alternative of each ending the parser's columns of its set.
-    continuations : none yet; changed.
+    required : the `Requirements`: the sequences, and what their symbols mean to a parser.
+        It has no continuations yet.
+
+    Returns what each key requires, and the lists of line breaks by number; number 0 is empty.
     """
-    newline, n_terminals = symbols.newline, symbols.codes.n_terminals
+    newline, n_terminals, continuations = required.newline, required.codes.n_terminals, required.continuations
     moves = [
         move._replace(stop=ABSOLUTE) if move.stop == RESET else move  # a newline that ends has had its line feed
-        for move in symbols.codes.moves.members
+        for move in required.codes.moves.members
     ]
     move_number = {move: i for i, move in reversed(list(enumerate(moves)))}
-    events = range(n_terminals, symbols.mode_code)
-    parent, last = sequences
+    events = range(n_terminals, required.mode_code)
+    parent, last = required.sequences
     length, depth, lowest, n_depth_cases = np.zeros((4, len(parent)), np.int32)
     emitted = kernels.Emitted(
         parent,
@@ -104,21 +54,31 @@ def require(
         depth,
         lowest,
         n_depth_cases,
-        np.array(symbols.column_of, np.int32),
-        np.array([symbols.bracket.get(t, 0) for t in range(n_terminals)], np.int32),
-        np.array([move_number[moves[symbols.codes.decode(s)[1]]] for s in events], np.int32),
-        symbols.mode_code,
-        symbols.n_columns,
+        np.array(required.column_of, np.int32),
+        np.array([required.bracket.get(t, 0) for t in range(n_terminals)], np.int32),
+        np.array([move_number[moves[required.codes.decode(s)[1]]] for s in events], np.int32),
+        required.mode_code,
+        required.n_columns,
         newline,
     )
     kernels.measure_sequences(emitted)
-    sets = list(
-        dict.fromkeys([symbols.after_newline, *(one for each in columns_of_endings for one in each if one)])
-    )  # fmt: skip
-    table = _ending_table(endings, columns_of_endings, sets, newline)
+    alternatives = [alternative for ending in endings for alternative in ending]
+    columns_of = [None if last is None else required.columns_of(last) for _, last in alternatives]
+    sets = list(dict.fromkeys([required.after_newline, *filter(None, columns_of)]))
+    number = {columns: i for i, columns in enumerate(sets)}
+    table = EndingTable(
+        starts_of(endings),
+        starts_of([more for more, _ in alternatives]),
+        np.array([symbol for more, _ in alternatives for symbol in more], np.int32),
+        np.array([-1 if each is None else number[each] if each else -2 for each in columns_of], np.int32),
+        np.array([last is not None and newline in last for _, last in alternatives], np.int32),
+        np.zeros(len(sets), np.int32),
+        0,
+        np.ones(1, np.int64),
+    )
     most = int(emitted.length.max()) + int(np.diff(table.more_start).max(initial=0)) + 1
     found = _nothing(len(keys))
-    breaks = no_pairs()
+    breaks = no_keys(FIRST_CAPACITY)
     kernels.number_before(np.array([-1], np.int32), 1, -1, breaks)  # the root
     scratch = np.zeros((2, most), np.int32)
     while True:
@@ -135,49 +95,13 @@ def require(
     numbered = sorted((-1 - number, i) for i, number in enumerate(table.number.tolist()) if number)
     for _, i in numbered:
         continuations.end(sets[i])
-    n_breaks, n_rows, n = int(found.n_breaks[0]), int(found.sizes[0]), int(found.sizes[1])
-    return RequiredOfKeys(
-        found.first,
-        found.n_depth_cases,
-        found.start[: n_rows + 1],
-        found.line_breaks[:n],
-        found.continuation[:n],
-        _line_breaks(breaks.keys, found.node_of[:n_breaks].tolist(), moves),
-    )
-
-
-def _ending_table(
-    endings: Sequence[Ending],
-    columns_of_endings: Sequence[Sequence[frozenset[int] | None]],
-    sets: Sequence[frozenset[int]],
-    newline: int,
-) -> EndingTable:
-    """The endings for the kernel. sets : all sets of columns, that after a newline first."""
-    number = {columns: i for i, columns in enumerate(sets)}
-    alternatives = [alternative for ending in endings for alternative in ending]
-    columns_of = [columns for ending in columns_of_endings for columns in ending]
-    return EndingTable(
-        _starts([len(ending) for ending in endings]),
-        _starts([len(more) for more, _ in alternatives]),
-        np.array([symbol for more, _ in alternatives for symbol in more], np.int32),
-        np.array([-1 if each is None else number[each] if each else -2 for each in columns_of], np.int32),
-        np.array([last is not None and newline in last for _, last in alternatives], np.int32),
-        np.zeros(len(sets), np.int32),
-        0,
-        np.ones(1, np.int64),
-    )
-
-
-def _starts(sizes: Sequence[int]) -> Int32:
-    """Where runs of these sizes begin, end to end: (n + 1,) int32."""
-    return np.array([0, *accumulate(sizes)], np.int32)
+    return found, _line_breaks(breaks.keys, found.node_of[: int(found.n_breaks[0])].tolist(), moves)
 
 
 def _nothing(n_keys: int) -> Required:
     """Empty tables, but for the empty list of line breaks, which is number 0."""
     n = max(16, 2 * n_keys)
-    room = len(no_pairs().keys)
-    breaks_of, node_of = np.full(room, -1, np.int32), np.zeros(room, np.int32)
+    breaks_of, node_of = np.full(FIRST_CAPACITY, -1, np.int32), np.zeros(FIRST_CAPACITY, np.int32)
     breaks_of[0] = 0
     first, n_depth_cases = np.zeros((2, n_keys), np.int32)
     line_breaks, continuation = np.zeros((2, n), np.int32)

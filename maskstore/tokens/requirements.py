@@ -31,11 +31,10 @@ from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens.classes import NO_CLASS, TokenClasses, token_classes
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
-from maskwright.maskstore.tokens.depth_cases import StateKeys
 from maskwright.maskstore.tokens.events import EventCodes, Moves, least_alike
 from maskwright.maskstore.tokens.feasible import Feasible
-from maskwright.maskstore.tokens.required_keys import Ending, RequiredOfKeys, Symbols, require
-from maskwright.maskstore.tokens.state_tokens import LineBreaks, StateTokens
+from maskwright.maskstore.tokens.required_keys import Ending, require
+from maskwright.maskstore.tokens.state_tokens import LineBreaks, StateKeys, StateTokens
 from maskwright.maskstore.tokens.token_walk import TokenWalk
 from maskwright.maskstore.vocabulary import SortedTexts
 
@@ -58,6 +57,8 @@ class Requirements:
     codes : the symbols of sequences: terminals and newline events.
     reductions : those of the parser's tables.
     n_sequences : how many distinct sequences the walk has met.
+    sequences : of each the one before its last symbol, which has a lower number, and this symbol:
+        two arrays (n_sequences,) int32. Sequence 0 is empty.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class Requirements:
         self.continuations = Continuations(tables.n_terminals + 1)
         self.line_breaks: list[LineBreaks]
         self.states: list[StateTokens]
+        self.sequences: tuple[Int32, Int32]
         self.columns_of = cache(self._columns_of)
         layout = grammar.layout
         self.newline = grammar.newline
@@ -279,7 +281,7 @@ class Requirements:
             if progress is not None:
                 progress(n_tokens + state + 1, n_tokens + n_states)
         self.n_sequences = walk.n_sequences
-        self._parent, self._last = (array[: self.n_sequences].copy() for array in walk.sequences[:2])
+        self.sequences = walk.sequences
         # tokens may emit what is not the same and require the same
         of_walk, groups_of_state = token_classes(groups_of_state, walk.n_classes)
         class_of = np.full(walk.n_classes + 1, NO_CLASS, np.int32)  # the last one for tokens of no class
@@ -287,9 +289,8 @@ class Requirements:
         self.classes = TokenClasses.of(class_of.take(walk.class_of), tokens.ascending)
         del walk  # its tables may be large
         distinct = np.unique(np.concatenate(keys_of_state))
-        required = self._require(distinct, endings)
-        self.line_breaks = required.line_breaks
-        of_states = StateKeys(distinct, keys_of_state, required)
+        required, self.line_breaks = require(distinct, endings, self)
+        of_states = StateKeys(distinct, keys_of_state, required, len(self.line_breaks))
         end_class = -1
         to_end: list[list[list[int]]] = []
         if len(eos):
@@ -297,28 +298,3 @@ class Requirements:
             end_class = len(self.classes)
             self.classes = self.classes.and_one(eos)
         self.states = of_states.states(groups_of_state, end_class, to_end)
-
-    def _require(self, keys: Int64, endings: list[Ending]) -> RequiredOfKeys:
-        """What keys, sequences with endings, require."""
-        columns = [[None if last is None else self.columns_of(last) for _, last in ending] for ending in endings]
-        symbols = Symbols(
-            self.column_of,
-            self.bracket,
-            self.newline,
-            self.codes,
-            self.mode_code,
-            self.n_columns,
-            self.after_newline,
-        )
-        return require(keys, (self._parent, self._last), endings, columns, symbols, self.continuations)
-
-    def sequence(self, number: int) -> tuple[int, ...]:
-        """The symbols of a sequence: terminals, newline events and modes.
-
-        See `codes` for the events. Symbol `mode_code` + m is mode m.
-        """
-        found = []
-        while number:
-            found.append(int(self._last[number]))
-            number = int(self._parent[number])
-        return tuple(reversed(found))

@@ -15,9 +15,9 @@ from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lexing.encoding import RESTART, Transducer
 from maskwright.analysis.lexing.modes import Modes
-from maskwright.maskstore.tokens import _kernels, _outcome_kernels, _walk_kernels, walk_tables
-from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
-from maskwright.maskstore.tokens.classes import NO_CLASS
+from maskwright.maskstore.tokens import _kernels, _outcome_kernels, walk_tables
+from maskwright.maskstore.tokens._hash_kernels import doubled, grown, no_keys, no_rows, no_runs, no_values
+from maskwright.maskstore.tokens.classes import NO_CLASS, numbered
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.tokens.feasible import ANYWHERE, Feasible
 from maskwright.maskstore.vocabulary import SortedTexts
@@ -55,7 +55,6 @@ class TokenWalk:
         the same.
     class_of : (n_tokens,) int32; the class of each token in the order of ids, numbered by first
         tokens; NO_CLASS for those that are read in no state.
-    sequences : the sequences met.
     """
 
     def __init__(
@@ -95,10 +94,8 @@ class TokenWalk:
         self._contexts = walk_tables.Contexts(
             transducer.mode_state, modes.may_follow, codes.n_symbols, pending_start, pending.astype(np.uint8)
         )
-        parent, last = np.full((2, FIRST_CAPACITY), -1, np.int32)
-        states_of = np.full(FIRST_CAPACITY, ANYWHERE, np.int32)
-        slots = free_slots(FIRST_CAPACITY)
-        self.sequences = walk_tables.Sequences(parent, last, states_of, slots, np.ones(1, np.int64))
+        self._sequences = no_values(FIRST_CAPACITY)
+        self._sequences.keys[0], self._sequences.value[0], self._sequences.size[:] = -1, ANYWHERE, 1
         n_rows = 16 + 8 * transducer.n_modes
         # BOUND: a byte read anew may make the lexer back up again, over one lexeme's pending bytes
         text = np.zeros((n_rows, 1 + 4 * (transducer.longest_pending + 2)), np.uint8)
@@ -110,7 +107,16 @@ class TokenWalk:
     @property
     def n_sequences(self) -> int:
         """The number of sequences met. Sequence 0 is empty."""
-        return int(self.sequences.sizes[0])
+        return int(self._sequences.size[0])
+
+    @property
+    def sequences(self) -> tuple[Int32, Int32]:
+        """Of each sequence the one before its last symbol, and this symbol: two arrays (n,) int32.
+
+        -1 for the empty sequence.
+        """
+        keys = self._sequences.keys[: self.n_sequences]
+        return (keys >> 32).astype(np.int32), keys.astype(np.int32)  # the low 32 bits
 
     def groups(self, state: int, ending_of: Int32, n_endings: int) -> tuple[Int32, Int64, Int64]:
         """The classes of tokens that are read from a lexer state, by what they do.
@@ -137,7 +143,7 @@ class TokenWalk:
             walk = walk_tables.Walk(
                 self._lexer,
                 self._tokens,
-                self.sequences,
+                self._sequences,
                 feasible.known,
                 self._contexts,
                 feasible.modes_of_sets,
@@ -159,11 +165,7 @@ class TokenWalk:
     def _make_room(self, full: int) -> None:
         """Make room for twice as many rows of a table. full : one of the FULL_ codes."""
         if full == walk_tables.FULL_SEQUENCES:
-            parent, last, states_of = (np.concatenate([array, np.full_like(array, -1)]) for array in self.sequences[:3])
-            self.sequences = walk_tables.Sequences(
-                parent, last, states_of, free_slots(len(parent)), self.sequences.sizes
-            )
-            _walk_kernels.refill_sequences(self.sequences)
+            self._sequences = grown(self._sequences)
         elif full == walk_tables.FULL_ROWS:
             self._check(len(self._rows.text), MOST_ROWS)
             self._rows = walk_tables.Rows(*(doubled(array) for array in self._rows))
@@ -171,15 +173,14 @@ class TokenWalk:
             self._check(len(self._outcomes.found), MOST_CONFIGURATIONS)
             self._outcomes = self._outcomes._replace(found=doubled(self._outcomes.found))
         else:
-            name, size, first = _TABLES[full]
+            name = _TABLES[full]
             table = getattr(self._outcomes, name)
             if sum(array.nbytes for array in table) > MOST_BYTES:
                 raise LimitError(
                     f"grammar {self._name}: tokens do too many different things in its {self._outcomes.emits.shape[0]:,} lexer states "
                     f"(more than {MOST_BYTES >> 20} MiB of tables); make terminals differ sooner, or join some of them"
                 )
-            table = grown(table, int(self._outcomes.sizes[size]), first)
-            self._outcomes = self._outcomes._replace(**{name: table})
+            self._outcomes = self._outcomes._replace(**{name: grown(table)})
 
     def _check(self, n: int, most: int) -> None:
         if n > most:
@@ -191,13 +192,13 @@ class TokenWalk:
     def _read_classes(self, by_id: Int64) -> None:
         """Sort the tokens by their vectors, and the classes by the components that read them."""
         o = self._outcomes
-        n_vectors = int(o.sizes[walk_tables.N_VECTORS])
-        vectors = np.empty(n_vectors, np.int32)
-        self.class_of = np.empty(len(by_id), np.int32)
-        self.n_classes = _kernels.number_by_first(
-            o.vector_of, by_id, np.full(n_vectors, NO_CLASS, np.int32), vectors, self.class_of
-        )
-        vectors = vectors[: self.n_classes]
+        vector_of = o.vector_of[by_id]
+        is_read = vector_of != 0
+        number, firsts = numbered(vector_of[is_read])
+        self.class_of = np.full(len(by_id), NO_CLASS, np.int32)
+        self.class_of[is_read] = number
+        vectors = vector_of[is_read][firsts]
+        self.n_classes = len(vectors)
         sizes = np.diff(o.vectors.start)[vectors] // 2
         entry = np.repeat(o.vectors.start[vectors] - 2 * (np.cumsum(sizes) - sizes), sizes) + 2 * np.arange(sizes.sum())
         component, value = o.vectors.items[entry], o.vectors.items[entry + 1]
@@ -225,14 +226,13 @@ class TokenWalk:
 
 
 _TABLES = {
-    walk_tables.FULL_CONFIGURATIONS: ("configurations", walk_tables.N_CONFIGURATIONS, 0),
-    walk_tables.FULL_VALUES: ("values", walk_tables.N_VALUES, 1),
-    walk_tables.FULL_READINGS: ("readings", walk_tables.N_READINGS, 0),
-    walk_tables.FULL_VECTORS: ("vectors", walk_tables.N_VECTORS, 1),
-    walk_tables.FULL_STEPS: ("steps", walk_tables.N_STEPS, 0),
+    walk_tables.FULL_CONFIGURATIONS: "configurations",
+    walk_tables.FULL_VALUES: "values",
+    walk_tables.FULL_READINGS: "readings",
+    walk_tables.FULL_VECTORS: "vectors",
+    walk_tables.FULL_STEPS: "steps",
 }
-"""By FULL_ code: the name of the table, the index of `sizes` that counts its rows, and the first
-row that is in a slot."""
+"""By FULL_ code: the name of the table."""
 
 
 def _tokens(tokens: SortedTexts, newline: int, codes: EventCodes) -> walk_tables.Tokens:
@@ -249,28 +249,13 @@ def _no_outcomes(transducer: Transducer, newline: int, n_tokens: int, longest: i
         # what is read anew may be a newline, and in state 0 a mode is still to be chosen
         emits |= (transducer.next_state == RESTART).any(axis=1)
         emits[0] = True
-    sizes = np.zeros(8, np.int64)
-    sizes[[walk_tables.N_VALUES, walk_tables.N_VECTORS]] = 1
+    value_emits, first_class, component = np.zeros((3, n), np.int32)
     return walk_tables.Outcomes(
-        configurations=walk_tables.Configurations(np.zeros(n, np.int64), free_slots(n)),
-        values=walk_tables.Values(
-            np.zeros(n, np.int64),
-            np.zeros(n + 1, np.int64),
-            np.zeros(n, np.int32),
-            np.zeros(n, np.int32),
-            np.zeros(n, np.int32),
-            np.zeros(n, np.int32),
-            free_slots(n),
-        ),
-        readings=walk_tables.Readings(np.zeros(n, np.int64), np.zeros(n, np.int32), free_slots(n)),
-        vectors=walk_tables.Vectors(
-            np.zeros(n, np.int64),
-            np.zeros(n + 1, np.int64),
-            np.zeros(2 * n, np.int32),
-            np.zeros(n, np.int32),
-            free_slots(n),
-        ),
-        steps=walk_tables.Steps(np.zeros(2 * n, np.int64), np.zeros(2 * n, np.int32), free_slots(2 * n)),
+        configurations=no_keys(n),
+        values=walk_tables.Values(*no_runs(n, n)[:3], value_emits, first_class, component, *no_rows(n, 1)),
+        readings=no_values(n),
+        vectors=walk_tables.Vectors(*no_runs(n, 2 * n)[:3], np.zeros(n, np.int32), *no_rows(n, 1)),
+        steps=no_values(2 * n),
         firsts=walk_tables.Firsts(
             np.full(transducer.next_state.shape[1], -1, np.int32),
             np.full((transducer.next_state.shape[1], n_states), -1, np.int32),
@@ -283,7 +268,6 @@ def _no_outcomes(transducer: Transducer, newline: int, n_tokens: int, longest: i
         found=np.zeros(FIRST_FOUND, np.int32),
         items=np.zeros(2 * n_states, np.int32),
         vector_of=np.zeros(n_tokens, np.int32),
-        sizes=sizes,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from maskwright.analysis.arrays import Bool_2D, Int32, Int32_2D, Int64, UInt8, UInt8_2D, UInt64
+from maskwright.analysis.arrays import Bool_2D, Int32, Int32_2D, Int64, UInt8, UInt8_2D
+from maskwright.maskstore.tokens._hash_kernels import Keys, Map, Runs
 
 # codes that a walk returns: it is done, has paused, or what it lacks before it can go on
 DONE, PAUSED, FULL_SEQUENCES, UNKNOWN_AFTER, UNKNOWN_MODES, FULL_ROWS, FULL_FOUND = range(7)
@@ -21,12 +22,6 @@ WORK : units of work since the kernel was called.
 SET, SYMBOL : with UNKNOWN_AFTER, the set of states and the symbol after which the next set is not
     known. With UNKNOWN_MODES, the set whose modes are not known.
 """
-
-# indices of `Feasible.sizes`
-N_SETS, N_AFTER = range(2)
-
-# indices of `Outcomes.sizes`
-N_CONFIGURATIONS, N_VALUES, N_READINGS, N_VECTORS, N_STEPS = range(5)
 
 
 class Lexer(NamedTuple):
@@ -79,34 +74,6 @@ class Tokens(NamedTuple):
     moves: Int32_2D
 
 
-class Sequences(NamedTuple):
-    """Sequences of symbols by number: parent[s], then the symbol last[s]. Sequence 0 is empty.
-
-    parent, last : (capacity,) int32.
-    states_of : (capacity,) int32; the set of the parser's states after each (see `feasible`).
-    slots : (n_slots,) int32; the hash table, a power of two and at least twice the capacity, -1
-        where free.
-    sizes : (1,) int64; how many sequences there are.
-    """
-
-    parent: Int32
-    last: Int32
-    states_of: Int32
-    slots: Int32
-    sizes: Int64
-
-
-class SetsAfter(NamedTuple):
-    """Hash table: a set of the parser's states, and a symbol -> the set after the symbol.
-
-    keys : (n,) uint64; n is a power of two, 0 is free (no key has set 0).
-    sets : (n,) int32.
-    """
-
-    keys: UInt64
-    sets: Int32
-
-
 class Reductions(NamedTuple):
     """The reductions of each state, and the states that the parser may be in after each.
 
@@ -123,20 +90,6 @@ class Reductions(NamedTuple):
     targets: Int32
 
 
-class Sets(NamedTuple):
-    """Sets of the parser's states by number: set s is items[start[s] : start[s + 1]], ascending.
-
-    hashes : (capacity,) int64; of a set's members.
-    start : (capacity + 1,) int64.
-    items : int32.
-    """
-
-    hashes: Int64
-    start: Int64
-    items: Int32
-    slots: Int32
-
-
 class Feasible(NamedTuple):
     """What is known of the sets of the parser's states, and all that is needed to learn more.
 
@@ -146,9 +99,8 @@ class Feasible(NamedTuple):
     is_entered_alone : whether no state is entered by several symbols.
     mode_of_state : (n_states,) int32; the lexing mode of each state.
     mode_code : the symbol of mode 0.
-    after : what has been worked out.
-    sets : the sets met.
-    sizes : (2,) int64; how many there are, by N_SETS and N_AFTER.
+    after : what has been worked out: the set after a set and a symbol, set * 2^32 + symbol.
+    sets : the sets met, each ascending.
     marks : (2, n_states) bool, False between calls; scratch.
     lists : (2, n_states) int32; scratch.
     """
@@ -161,9 +113,8 @@ class Feasible(NamedTuple):
     is_entered_alone: bool
     mode_of_state: Int32
     mode_code: int
-    after: SetsAfter
-    sets: Sets
-    sizes: Int64
+    after: Map
+    sets: Runs
     marks: Bool_2D
     lists: Int32_2D
 
@@ -204,16 +155,6 @@ class Rows(NamedTuple):
     move: Int32
 
 
-class Configurations(NamedTuple):
-    """Lexer states with what was emitted on the way to them, by number.
-
-    keys : (capacity,) int64; sequence * 2^32 + state.
-    """
-
-    keys: Int64
-    slots: Int32
-
-
 class Values(NamedTuple):
     """Sets of configurations by number: value v is items[start[v] : start[v + 1]]. 0 is empty.
 
@@ -232,19 +173,7 @@ class Values(NamedTuple):
     first_class: Int32
     component: Int32
     slots: Int32
-
-
-class Readings(NamedTuple):
-    """The values after values.
-
-    keys : (capacity,) int64; (value * n_classes + class of the byte) * (n_moves + 1) + 1 + move.
-        0 instead of 1 + move for a value that does not emit.
-    value : (capacity,) int32.
-    """
-
-    keys: Int64
-    value: Int32
-    slots: Int32
+    size: Int64
 
 
 class Vectors(NamedTuple):
@@ -265,19 +194,7 @@ class Vectors(NamedTuple):
     items: Int32
     emits: Int32
     slots: Int32
-
-
-class Steps(NamedTuple):
-    """The vectors after vectors.
-
-    keys : (capacity,) int64; (vector * n_classes + class of the byte) * (n_moves + 1) + 1 + move.
-        0 instead of 1 + move for a vector that does not emit.
-    vector : (capacity,) int32.
-    """
-
-    keys: Int64
-    vector: Int32
-    slots: Int32
+    size: Int64
 
 
 class Firsts(NamedTuple):
@@ -346,6 +263,10 @@ class Path(NamedTuple):
 class Outcomes(NamedTuple):
     """What texts do, from one lexer state or from all at once.
 
+    configurations : lexer states with what was emitted on the way to them, sequence * 2^32 + state.
+    readings, steps : the values after values, and the vectors after vectors. The key is
+        (the one before * n_classes + class of the byte) * (n_moves + 1) + 1 + move; 0 instead of
+        1 + move for what does not emit.
     after : (n, n_classes) int32; for the first n vectors, but those that emit, 1 + the vector after
         each class of bytes; 0 where that is not known. It is in `steps` too. Row 0 has the vectors
         of single bytes.
@@ -353,14 +274,13 @@ class Outcomes(NamedTuple):
     found : (capacity,) int32; scratch, configurations.
     items : (2 n_states,) int32; scratch, the components and values of a vector.
     vector_of : (n_tokens,) int32, written; the vector of each token.
-    sizes : (8,) int64; how many rows of each table are in use, by the indices above.
     """
 
-    configurations: Configurations
+    configurations: Keys
     values: Values
-    readings: Readings
+    readings: Map
     vectors: Vectors
-    steps: Steps
+    steps: Map
     firsts: Firsts
     path: Path
     after: Int32_2D
@@ -368,18 +288,19 @@ class Outcomes(NamedTuple):
     found: Int32
     items: Int32
     vector_of: Int32
-    sizes: Int64
 
 
 class Walk(NamedTuple):
     """What a walk reads.
 
+    sequences : the sequences of symbols met, parent * 2^32 + last symbol, and the set of the
+        parser's states after each. Sequence 0 is empty; its parent and symbol are -1.
     cursor : (6,) int64, all 0 at first; see the indices above.
     """
 
     lexer: Lexer
     tokens: Tokens
-    sequences: Sequences
+    sequences: Map
     feasible: Feasible
     contexts: Contexts
     sets: ModesOfSets

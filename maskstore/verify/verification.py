@@ -15,14 +15,18 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.table.check import check_table
-from maskwright.maskstore.verify.asked import Ints
 from maskwright.maskstore.verify.claims import Claims, LineBreaks, Lookup, Masks
-from maskwright.maskstore.verify.complete import TooManyItems, missing_entries
 from maskwright.maskstore.verify.configurations import REFUSED, WHATEVER, Configurations, Continuation
-from maskwright.maskstore.verify.demands import Demands
-from maskwright.maskstore.verify.repeated import check_repeated
-from maskwright.maskstore.verify.tables import MOST_SHOWN, Certificate, TooManyChoices, unsound_reductions
-from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser
+from maskwright.maskstore.verify.demands import Demands, Ints
+from maskwright.maskstore.verify.tables import (
+    MOST_SHOWN,
+    Certificate,
+    TooManyChoices,
+    TooManyItems,
+    missing_entries,
+    unsound_reductions,
+)
+from maskwright.maskstore.verify.trusted import Int32, Lexer, Parser, check_repeated
 from maskwright.maskstore.verify.viable import dead_ends
 from maskwright.maskstore.verify.walks import Found, Items, Origin, Walks
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -107,7 +111,7 @@ def verify_table(
     """
     check_table(where, grammar, vocabulary, table)
     found = _Verification(grammar, vocabulary, table, _Clock(progress, seconds), certificate)
-    check_repeated(where, grammar, table, found.lexer, found.configurations)
+    check_repeated(where, grammar, table, found.lexer, found.parser)
     return found.run()
 
 

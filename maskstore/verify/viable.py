@@ -13,20 +13,25 @@ one edge does not pass on is taken out, until nothing changes. If each state tha
 keeps an item, each path spells the beginning of a sentential form. If every nonterminal derives a
 text (`without_text`), a text that the symbols of a stack derive begins a word.
 
-States that are merged have no such items: a table's states are compared with those of the full LR
-tables instead (`merged`), and these have them.
+States that are merged have no such items. A table's states and terminals are merged, and some
+reductions of one symbol are left out, the reduction before them or the goto having done their work.
+So one state of the table stands for several full states, and may be ahead of a full state by such
+reductions, *renamings*. We look for a relation between full states and the table's states: the
+start states are related; if two states are, then what the table's one shifts, the full one shifts,
+and after some renamings two related states come; so do they after a goto of each nonterminal; and
+what the table's one reduces, the full one reduces, up to renamings behind it. Then the full parser
+can do all that the table's parser does, on stacks of the same height, if it may reduce before any
+terminal. That is more than it does, but such a parser too shifts only what may come next.
 
-Source: proofs/viable.v, reads_exact; valid items and viable prefixes, Aho and Ullman, "The Theory
-of Parsing, Translation, and Compiling I" (1972), section 5.2.3.
+Source: proofs/viable.v, reads_exact and merged_prefix; valid items and viable prefixes, Aho and
+Ullman, "The Theory of Parsing, Translation, and Compiling I" (1972), section 5.2.3.
 """
 
 from __future__ import annotations
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.verify.full_tables import read_full_tables
-from maskwright.maskstore.verify.merged import unlike_full
 from maskwright.maskstore.verify.tables import Certificate, Report, unsound_reductions
-from maskwright.maskstore.verify.trusted import Actions, Columns
+from maskwright.maskstore.verify.trusted import Actions, Columns, read_full_tables
 
 MOST_SHOWN = 20
 """Most faults that are listed."""
@@ -61,23 +66,12 @@ def dead_ends(
 
 def without_text(rules: Grammar) -> tuple[str, ...]:
     """The nonterminals that derive no text, in words."""
-    users: dict[int, list[int]] = {}
-    left = []  # for each rule how many nonterminals are not known to derive a text
-    for number, rule in enumerate(rules.rules):
-        inner = {symbol for symbol in rule.rhs if symbol >= rules.n_terminals}
-        left.append(len(inner))
-        for symbol in inner:
-            users.setdefault(symbol, []).append(number)
     found: set[int] = set()
-    agenda = [number for number, n in enumerate(left) if not n]
-    while agenda:
-        head = rules.rules[agenda.pop()].lhs
-        if head not in found:
-            found.add(head)
-            for number in users.get(head, ()):
-                left[number] -= 1
-                if not left[number]:
-                    agenda.append(number)
+    more = {0}
+    while more:
+        texts = (rule for rule in rules.rules if all(one < rules.n_terminals or one in found for one in rule.rhs))
+        more = {rule.lhs for rule in texts} - found
+        found |= more
     every = range(rules.n_terminals, rules.n_terminals + rules.n_nonterminals)
     return tuple(f"{rules.symbol_name(symbol)} derives no text" for symbol in every if symbol not in found)[:MOST_SHOWN]
 
@@ -127,9 +121,7 @@ def _edges(rules: Grammar, parser: Actions, lexer: Columns, state: int) -> list[
     """What may be read in a state, and the states above it."""
     found = [(rules.n_terminals + number, after) for number, after in enumerate(parser.goto[state]) if after >= 0]
     for terminal, column in enumerate(lexer.column):
-        if column >= 0:
-            actions = parser.acts[state * parser.n_columns + column]
-            found += [(terminal, action - 1) for action in actions if 0 < action <= parser.n_states]
+        found += [(terminal, after) for after in parser.shifts_to(state, column)]
     return found
 
 
@@ -149,3 +141,143 @@ def _read(rules: Grammar, rules_of: dict[int, list[int]], kernel: frozenset[Item
             begun.add(symbol)
             agenda += [(number, 0) for number in rules_of.get(symbol, ())]
     return after
+
+
+MOST_SHOWN = 20
+"""Most faults that are listed."""
+
+Reduction = tuple[int, int]
+"""A nonterminal or a column of the gotos, and how many symbols are popped."""
+
+
+def unlike_full(
+    full: tuple[Actions, Columns],
+    certificate: Certificate,
+    parser: Actions,
+    lexer: Columns,
+    report: Report = lambda done, known: None,
+) -> tuple[str, ...]:
+    """What a table's parser does and the full one does not, in words; () if there is nothing.
+
+    The search may fail on right tables, for it keeps one full state where several might do. No such
+    tables are known.
+
+    full : as of `read_full_tables`.
+    report : called for each pair of states; what it raises ends the search.
+
+    Cost: O(full states * symbols), half a second for grammars of programming languages.
+    """
+    comparison = _Comparison(*full, certificate, parser, lexer)
+    comparison.run(report)
+    return tuple(dict.fromkeys(comparison.faults))[:MOST_SHOWN]
+
+
+class _Comparison:
+    """The relation between full states and states of a table, as far as it is found.
+
+    faults : what only the table's parser does, in words.
+    """
+
+    def __init__(
+        self, full: Actions, full_columns: Columns, certificate: Certificate, parser: Actions, lexer: Columns
+    ) -> None:
+        self.full, self.parser, self.lexer = full, parser, lexer
+        self._full_column = full_columns.column
+        self.grammar = certificate.grammar
+        self.columns = certificate.columns
+        self.faults: list[str] = []
+        self._related = {(0, 0)}
+        self._agenda = [(0, 0)]
+        self._reductions = [_reductions(parser, state) for state in range(parser.n_states)]
+        self._of_full = [_reductions(full, state) for state in range(full.n_states)]
+        self._shifting = [_shifts_something(parser, state) for state in range(parser.n_states)]
+        self._renaming = [self._renaming_of(state) for state in range(full.n_states)]
+        self._known: dict[tuple[int, Reduction], bool] = {}
+
+    def _renaming_of(self, state: int) -> int:
+        """The nonterminal that a full state renames its symbol to; -1 if it does anything else."""
+        found = self._of_full[state]
+        if len(found) != 1 or _shifts_something(self.full, state):
+            return -1
+        ((nonterminal, length),) = found
+        return nonterminal if length == 1 else -1
+
+    def run(self, report: Report) -> None:
+        """Find all related states."""
+        n_done = 0
+        while self._agenda:
+            report(n_done, len(self._related))
+            n_done += 1
+            state, merged = self._agenda.pop()
+            for terminal, column in enumerate(self.lexer.column):
+                for after in self.parser.shifts_to(merged, column):
+                    own = self.full.shifts_to(state, self._full_column[terminal])
+                    for one in own:
+                        self._relate(state, one, after)
+                    if not own:
+                        name = self.grammar.symbol_name(terminal)
+                        self.faults.append(
+                            f"state {merged} shifts {name}, behind which there may be no text of the grammar"
+                        )
+            for nonterminal, one in enumerate(self.full.goto[state]):
+                column = self.columns[nonterminal]
+                after = self.parser.goto[merged][column] if column >= 0 else -1
+                if one >= 0 and after >= 0:  # else no reduction of the table's parser leads there
+                    self._relate(state, one, after)
+            for reduction in self._reductions[merged]:
+                if not self._is_like_full(state, reduction):
+                    self.faults.append(f"state {merged} reduces {reduction[1]} symbols, as no full state does")
+
+    def _relate(self, below: int, state: int, merged: int) -> None:
+        """Relate to a state of the table the full state that has renamed as much as it."""
+        renamed = set[int]()  # full tables on which reductions go round would do so here
+        while self._renaming[state] >= 0 and state not in renamed:
+            renamed.add(state)
+            nonterminal = self._renaming[state]
+            if not self._shifting[merged] and self._reductions[merged] == {(self.columns[nonterminal], 1)}:
+                break
+            state = self.full.goto[below][nonterminal]
+        if (state, merged) not in self._related:
+            self._related.add((state, merged))
+            self._agenda.append((state, merged))
+
+    def _is_like_full(self, state: int, reduction: Reduction) -> bool:
+        """Whether a full state reduces so, on all that may lie below, with renamings behind it."""
+        column, length = reduction
+        if any(self.columns[nonterminal] == column and n == length for nonterminal, n in self._of_full[state]):
+            return True
+        key = state, reduction
+        if key not in self._known:
+            ways = [nonterminal for nonterminal, n in self._of_full[state] if n == length]
+            self._known[key] = bool(ways) and all(
+                any(self._renames(base, nonterminal, column) for nonterminal in ways)
+                for base in self.full.deep_below(state, length)
+            )
+        return self._known[key]
+
+    def _renames(self, base: int, nonterminal: int, column: int) -> bool:
+        """Whether on a full state a nonterminal is renamed to one of a column of the table."""
+        found, agenda = {nonterminal}, [nonterminal]
+        while agenda:
+            one = agenda.pop()
+            after = self.full.goto[base][one]
+            if after < 0:
+                continue
+            if self.columns[one] == column:
+                return True
+            for other, length in self._of_full[after]:
+                if length == 1 and other not in found:
+                    found.add(other)
+                    agenda.append(other)
+        return False
+
+
+def _reductions(parser: Actions, state: int) -> set[Reduction]:
+    """What a state reduces, before whatever terminal."""
+    actions = {action for actions in parser.row(state) for action in actions if action < 0}
+    return {(parser.lhs[-1 - action], parser.length[-1 - action]) for action in actions}
+
+
+def _shifts_something(parser: Actions, state: int) -> bool:
+    """Whether a state shifts a terminal, or accepts."""
+    return any(action > 0 for actions in parser.row(state) for action in actions)

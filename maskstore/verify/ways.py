@@ -67,7 +67,6 @@ class Ways:
         self._before: dict[int, Way] = {}
         self._pushed: dict[int, Way] = {}
         self._after: dict[int, int] = {}
-        self._below: dict[tuple[int, int], frozenset[int]] = {}
         self._same: dict[Way, Way] = {}
 
     def before_shift(self, cell: int, symbol: int) -> Way:
@@ -209,21 +208,10 @@ class Ways:
                     if action > 0:
                         found |= 1 << action - 1
                         continue
-                    for under in self.deep_below(state, parser.length[-action - 1]):
+                    for under in parser.deep_below(state, parser.length[-action - 1]):
                         pushed = parser.goto[under][parser.lhs[-action - 1]]
                         if pushed >= 0 and pushed not in seen:
                             seen.add(pushed)
                             agenda.append(pushed)
             self._after[key] = found
-        return found
-
-    def deep_below(self, state: int, depth: int) -> frozenset[int]:
-        """The states that can lie some cells below a state."""
-        known = self._below.get((state, depth))
-        if known is not None:
-            return known
-        found = frozenset([state])
-        for cells in range(1, depth + 1):
-            found = frozenset(under for above in found for under in self.parser.below[above])
-            self._below[state, cells] = found
         return found

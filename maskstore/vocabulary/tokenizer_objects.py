@@ -26,16 +26,15 @@ def read_object(source: Any) -> TokenTable:
     where = f"{type(source).__name__} object"
     packages = packages_of(source)
     with package_errors(where, "cannot be read as a tokenizer"):
-        if "mistral_common" in packages:
-            return _read_mistral(source, where)
-        if "sentencepiece" in packages:
-            return table_of_sentencepiece(source, where)
-        if "tiktoken" in packages:
-            return _read_tiktoken(source, where)
-        if "transformers" in packages:
-            return _read_transformers(source, where)
-        if "tokenizers" in packages:
-            return _read_tokenizers(source, where)
+        for package, read in (
+            ("mistral_common", _read_mistral),
+            ("sentencepiece", table_of_sentencepiece),
+            ("tiktoken", _read_tiktoken),
+            ("transformers", _read_transformers),
+            ("tokenizers", _read_tokenizers),
+        ):
+            if package in packages:
+                return read(source, where)
     raise VocabularyError(
         f"no vocabulary can be read from an object of type {type(source).__module__}.{type(source).__qualname__}; "
         "expected a path, a built-in name, or a tokenizer of transformers, tokenizers, sentencepiece, tiktoken or "

@@ -22,9 +22,8 @@ from common import write_record
 import maskwright as mw
 from maskwright.analysis.lexing.post import post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
-from maskwright.maskstore.entries.entries import collect_entries
 from maskwright.maskstore.entries.entry_table import EntryTable
-from maskwright.maskstore.entries.walk import Walk
+from maskwright.maskstore.entries.walk import Walk, collect_entries
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.vocabulary import post_tokens
 

@@ -257,8 +257,8 @@ CHANGES = (
     Change(
         ("partial_stacks.reads_exact",),
         SETS,
-        "is_open = representative_of[firsts[:n]] != REFUSED_CONTINUATION",
-        "is_open = (representative_of[firsts[:n]] != REFUSED_CONTINUATION) & (np.arange(n) % 5 > 0)",
+        "is_open = representative_of[firsts] != exploring.REFUSED_CONTINUATION",
+        "is_open = (representative_of[firsts] != exploring.REFUSED_CONTINUATION) & (np.arange(len(firsts)) % 5 > 0)",
         OF_SETS,
     ),
     Change(
@@ -306,14 +306,14 @@ CHANGES = (
     ),
     Change(
         ("tables.runs_complete", "tables.tables_exact"),
-        "maskstore/verify/complete.py",
+        "maskstore/verify/tables.py",
         "found.append((state if len(rule.rhs) == 1 else -1, columns))",
         "found.append((state, columns))",
         f"{OF_TABLES} -k lack",
     ),
     Change(
         ("tables.tables_complete",),
-        "maskstore/verify/complete.py",
+        "maskstore/verify/tables.py",
         "if columns & self._end and ACCEPTS not in",
         "if False and ACCEPTS not in",
         f"{OF_TABLES} -k lack",
@@ -334,16 +334,16 @@ CHANGES = (
     ),
     Change(
         ("viable.merged_prefix",),
-        "maskstore/verify/merged.py",
+        "maskstore/verify/viable.py",
         "if not own:",
         "if False:",
         "tests/maskstore/verify/test_viable.py -k dead_end",
     ),
     Change(
         ("viable.merged_prefix",),
-        "maskstore/verify/merged.py",
-        "found = {below for above in found for below in self.full.below[above]}",
-        "found = {self.full.below[above][0] for above in found}",
+        "maskstore/verify/viable.py",
+        "for base in self.full.deep_below(state, length)",
+        "for base in sorted(self.full.deep_below(state, length))[:1]",
         "tests/maskstore/verify/test_viable.py -k renamed",
     ),
     Change(

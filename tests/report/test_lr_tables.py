@@ -25,8 +25,8 @@ from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.verify import complete
-from maskwright.maskstore.verify.full_tables import read_full_tables
+from maskwright.maskstore.verify import tables as table_checks
+from maskwright.maskstore.verify.trusted import read_full_tables
 from maskwright.maskstore.verify.viable import kernels, stuck_states
 from maskwright.report import lr_tables
 from maskwright.report.lr_tables import Validation, tables_digest, validate_lr_tables
@@ -154,7 +154,7 @@ def test_what_is_no_table() -> None:
 def test_limits_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lr_tables, "_KEPT", Cache())
     monkeypatch.setattr(lr_tables, "MOST_STEPS", 3)
-    monkeypatch.setattr(complete, "PAUSE", 1)
+    monkeypatch.setattr(table_checks, "PAUSE", 1)
     found = validate_lr_tables(*built(NESTED))
     assert str(found) == "sound, but not shown to be complete" and "more than 3 steps" in found.not_shown
 

@@ -29,7 +29,7 @@ from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.decoding.matcher import Matcher
 from maskwright.lint.finding import NO_STORE, SEVERITIES, Finding, Report, codes_of, listed
 from maskwright.lint.whitespace import MORE_BLANKS, is_infinite
-from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.schema.write import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
 _SAY_SO = "if it is meant, write false in its place, or leave it out"

@@ -31,10 +31,15 @@ from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_be
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.entries.build import assemble, contexts_of, walk_vocabulary
-from maskwright.maskstore.entries.entries import Entries, Reading, collect_entries
-from maskwright.maskstore.entries.pairs import pair_savings
-from maskwright.maskstore.entries.streamline import STEPS, SequencesAfter, Streamlined, count_entries, streamline
-from maskwright.maskstore.entries.walk import Walk
+from maskwright.maskstore.entries.streamline import (
+    STEPS,
+    SequencesAfter,
+    Streamlined,
+    count_entries,
+    pair_savings,
+    streamline,
+)
+from maskwright.maskstore.entries.walk import Entries, Reading, Walk, collect_entries
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, VocabularySource, as_vocabulary, post_tokens
 from maskwright.stores.entry_store import EntryStore

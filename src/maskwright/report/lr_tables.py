@@ -5,7 +5,7 @@ In: rules, LR tables, of whatever builder. Out: what is wrong with them, and wha
 Three conditions are checked, by code that shares nothing with the builder of the tables:
 
 - *sound*: what the parser accepts, the grammar derives (`maskstore/verify/tables.py`);
-- *complete*: what the grammar derives, the parser accepts (`maskstore/verify/complete.py`);
+- *complete*: what the grammar derives, the parser accepts (`maskstore/verify/tables.py`);
 - *viable*: each stack begins a sentential form, and each nonterminal derives a text
   (`maskstore/verify/viable.py`). With soundness, the text that the parser has read can then still
   become a word.
@@ -28,9 +28,8 @@ from maskwright.analysis.kept import Cache
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import Array, LrTables
 from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
-from maskwright.maskstore.verify.complete import missing_entries
-from maskwright.maskstore.verify.full_tables import read_full_tables
-from maskwright.maskstore.verify.tables import Certificate, unsound_reductions
+from maskwright.maskstore.verify.tables import Certificate, missing_entries, unsound_reductions
+from maskwright.maskstore.verify.trusted import read_full_tables
 from maskwright.maskstore.verify.viable import stuck_states, without_text
 
 MOST_STEPS = 2_500_000

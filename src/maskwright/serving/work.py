@@ -22,7 +22,7 @@ from maskwright.analysis.deadline import OutOfTimeError, look_at, time_limit
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
-from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.schema.write import tables_of
 from maskwright.maskstore.table.build import build_engine_table
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary

@@ -17,7 +17,7 @@ from maskwright.decoding.batch import Batch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.file.origin import Origin
+    from maskwright.maskstore.file.fileformat import Origin
     from maskwright.maskstore.table.compiled import Progress
 
 

@@ -32,7 +32,7 @@ from maskwright.maskstore.composition.tables import (
     Words,
     last_bytes,
 )
-from maskwright.maskstore.table.used_tokens import used_tokens, with_tokens
+from maskwright.maskstore.table.write import used_tokens, with_tokens
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.stores.base import BaseStore

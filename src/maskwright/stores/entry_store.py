@@ -9,7 +9,7 @@ from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.stores.base import FiledStore
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.file.origin import Origin
+    from maskwright.maskstore.file.fileformat import Origin
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -10,8 +10,8 @@ from maskwright.analysis.kept import cached_property, size
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.text_patterns import Regex
-from maskwright.maskstore.schema.build import tables_of
 from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.schema.write import tables_of
 from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
 from maskwright.stores.base import BaseStore
 

@@ -17,7 +17,7 @@ from maskwright.stores.first_call import say_what_is_compiled
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
-    from maskwright.maskstore.file.origin import Origin
+    from maskwright.maskstore.file.fileformat import Origin
     from maskwright.maskstore.vocabulary import VocabularySource
     from maskwright.stores.closing import Close, Closing, Keep
     from maskwright.stores.entry_store import EntryStore

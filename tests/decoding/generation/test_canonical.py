@@ -136,7 +136,7 @@ def test_forced_bytes_of_random_vocabularies(seed: int) -> None:
 
 def test_a_vocabulary_without_single_bytes_keeps_its_tokens() -> None:
     from maskwright.maskstore.canonical.cuts import Cuts
-    from maskwright.maskstore.canonical.merges import Merges
+    from maskwright.maskstore.canonical.spines import Merges
 
     pieces = [b"hell", b"o!", b"hello", b"!", b"?", b""]
     vocabulary = mw.load_vocabulary(pieces, eos=[5])
@@ -241,7 +241,7 @@ def test_fast_forward_alone_changes_no_text_and_saves_calls() -> None:
 def test_a_dead_end_of_canonical_tokens_is_left_by_another_token() -> None:
     # `abc` alone spells "abc", and the mask has no token but single letters
     from maskwright.maskstore.canonical.cuts import Cuts
-    from maskwright.maskstore.canonical.merges import Merges
+    from maskwright.maskstore.canonical.spines import Merges
     from maskwright.maskstore.vocabulary import Vocabulary
 
     vocabulary = Vocabulary("v", (b"a", b"b", b"", b"ab"), {2: "</s>"}, (2,))
@@ -262,7 +262,7 @@ def test_a_dead_end_of_canonical_tokens_is_left_by_another_token() -> None:
 
 def test_where_nothing_canonical_can_come_another_token_is_taken_and_counted() -> None:
     from maskwright.maskstore.canonical.cuts import Cuts
-    from maskwright.maskstore.canonical.merges import Merges
+    from maskwright.maskstore.canonical.spines import Merges
     from maskwright.maskstore.vocabulary import Vocabulary
 
     # the merges make "bc" of every b and c, and a token "abc" that no merges make
@@ -283,7 +283,7 @@ def test_where_nothing_canonical_can_come_another_token_is_taken_and_counted() -
 @pytest.mark.parametrize("max_tokens", range(2, 7))
 def test_a_forced_token_that_does_not_fit_leaves_another_spelling(max_tokens: int) -> None:
     from maskwright.maskstore.canonical.cuts import Cuts
-    from maskwright.maskstore.canonical.merges import Merges
+    from maskwright.maskstore.canonical.spines import Merges
 
     # of "abcd" the tokenizer makes a, bc, d; within the budget it may have to be one token
     pieces = [b"", b"a", b"b", b"c", b"d", b"x", b"y", b"bc", b"abcd", b"ab"]
@@ -304,7 +304,7 @@ def test_a_forced_token_that_does_not_fit_leaves_another_spelling(max_tokens: in
 
 def test_a_forced_token_that_is_not_canonical_is_counted() -> None:
     from maskwright.maskstore.canonical.cuts import Cuts
-    from maskwright.maskstore.canonical.merges import Merges
+    from maskwright.maskstore.canonical.spines import Merges
 
     vocabulary = mw.Vocabulary.from_tokens([b"", b"a", b"b", b"ab"], eos=[0])
     tokens = mw.CanonicalTokens(

@@ -294,7 +294,6 @@ def test_beyond_its_budget_an_automaton_is_open(budget: Budget) -> None:
 @pytest.mark.parametrize("edges", [10, 20, 40, 80, 160])
 def test_masks_of_an_automaton_over_its_budget_are_those_before_it(edges: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pool has grown since, again and again: no mask of it is left that is not in what is kept."""
-    monkeypatch.setattr(closure_tables, "FIRST_DENSE", 1)
     monkeypatch.setattr(closure_tables, "FIRST_IDS", 8)
     closed = real_automaton("json")[1]
     automaton = build_automaton(closed.grammar, closed.vocabulary, budget=Budget(edges=edges))

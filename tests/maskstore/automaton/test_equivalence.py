@@ -17,7 +17,7 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.automaton import _shape_kernels
+from maskwright.maskstore.automaton import equivalence
 from maskwright.maskstore.automaton.equivalence import Equivalence, Positions
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -120,7 +120,7 @@ def test_shapes_of_optional_literals_in_a_row_share_their_chunks() -> None:
 @pytest.mark.parametrize("seed", range(22))
 def test_shapes_are_what_the_parser_does(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 2:
-        monkeypatch.setattr(_shape_kernels, "FIRST_RUNS", 1)
+        monkeypatch.setattr(equivalence, "FIRST_RUNS", 1)
     tables = bisimulate(build_lr_tables(random_longest_grammar(seed))) if seed < 20 else optional(70)
     positions = Positions(tables)
     sets = [

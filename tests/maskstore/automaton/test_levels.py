@@ -13,7 +13,7 @@ from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.loading import load_grammar
-from maskwright.maskstore.automaton import _shape_kernels, closure_tables, configuration_sets, levels
+from maskwright.maskstore.automaton import closure_tables, configuration_sets, equivalence, levels
 from maskwright.maskstore.automaton._pool_kernels import DepthCase
 from maskwright.maskstore.automaton.closure import MaskCollector
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL
@@ -29,7 +29,7 @@ def test_levels_are_those_of_one_continuation_after_the_other(
 ) -> None:
     if seed % 2:
         monkeypatch.setattr(levels, "FIRST_ROOM", 1)
-        monkeypatch.setattr(_shape_kernels, "FIRST_RUNS", 1)
+        monkeypatch.setattr(equivalence, "FIRST_RUNS", 1)
     grammar = make(seed)
     vocabulary = random_vocabulary(grammar, seed)
     try:
@@ -54,7 +54,6 @@ def test_levels_of_a_real_grammar(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_items_of_a_root_are_the_unions_of_its_groups(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     if seed % 2:
-        monkeypatch.setattr(closure_tables, "FIRST_DENSE", 1)
         monkeypatch.setattr(closure_tables, "FIRST_IDS", 8)
     n_classes, n_groups, n_continuations, n_sets = rng.randint(1, 300), rng.randint(1, 30), rng.randint(0, 9), 3
     groups = [sorted(rng.sample(range(n_classes), rng.randint(1, n_classes))) for _ in range(n_groups)]
@@ -68,11 +67,11 @@ def test_items_of_a_root_are_the_unions_of_its_groups(seed: int, monkeypatch: py
     collector = MaskCollector(n_classes)
 
     def members(mask: int) -> set[int]:
-        pool = collector.pool
-        begin = int(pool.begin[mask])
-        if pool.n_ids[mask] >= 0:
-            return set(pool.ids[begin : begin + int(pool.n_ids[mask])].tolist())
-        return set(np.flatnonzero(np.unpackbits(pool.dense[begin].view(np.uint8), bitorder="little")).tolist())
+        masks = collector.without_nodes()
+        begin, count = int(masks.mask_at[mask]), int(masks.mask_count[mask])
+        if count >= 0:
+            return set(masks.mask_ids[begin : begin + count].tolist())
+        return set(np.flatnonzero(np.unpackbits(masks.dense[begin].view(np.uint8), bitorder="little")).tolist())
 
     for breaks in range(3):
         roots, masks, own = collector.find_items(case, breaks, np.array(distinct, np.int32), n_continuations)

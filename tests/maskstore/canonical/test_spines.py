@@ -10,8 +10,7 @@ import pytest
 from shares import parts, share
 
 from maskwright.analysis.errors import VocabularyError
-from maskwright.maskstore.canonical.merges import Merges
-from maskwright.maskstore.canonical.spines import Neighbours
+from maskwright.maskstore.canonical.spines import Merges, Neighbours
 
 
 def random_merges(rng: random.Random) -> tuple[Merges, list[bytes]]:

@@ -24,7 +24,7 @@ from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.entries.build import contexts_of, dependent_states, known_lefts, walk_vocabulary
-from maskwright.maskstore.entries.entries import left_of
+from maskwright.maskstore.entries.walk import left_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store
 

@@ -40,8 +40,8 @@ from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.entries.build import contexts_of, walk_vocabulary
-from maskwright.maskstore.entries.sequences import SequenceTable
 from maskwright.maskstore.entries.streamline import DELETED, STEPS, Streamlined, streamline
+from maskwright.maskstore.entries.walk import SequenceTable
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import build_store, compile_entry_store

@@ -38,8 +38,7 @@ from stores import (
 from maskwright.analysis.errors import GrammarError, MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.file import automaton_file, fileformat
-from maskwright.maskstore.file.fileformat import store_info
-from maskwright.maskstore.file.filetensor import read_tensor
+from maskwright.maskstore.file.fileformat import read_tensor, store_info
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.check import table_sizes
 from maskwright.stores.build import build_store

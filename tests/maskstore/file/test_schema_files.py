@@ -18,7 +18,7 @@ import maskwright as mw
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.regex.dfa import MAX_STATES
 from maskwright.maskstore.file.fileformat import read_store, store_info
-from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.schema.write import tables_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
 SCHEMA = {

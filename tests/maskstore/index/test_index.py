@@ -11,7 +11,7 @@ from shares import share
 
 import maskwright as mw
 from maskwright.maskstore.index import build_index
-from maskwright.maskstore.index.functions import functions_of, trie_levels
+from maskwright.maskstore.index.build import functions_of, trie_levels
 
 SINGLES = ("a", "b", "[a-c]", "[^a]", "0", "[0-9]", ".", "é", "ab", "name")
 SMALL = [

@@ -11,7 +11,7 @@ from grammars import random_expressions, random_grammar
 
 import maskwright as mw
 from maskwright.maskstore.table.check import check_table
-from maskwright.maskstore.table.used_tokens import used_tokens, with_tokens
+from maskwright.maskstore.table.write import used_tokens, with_tokens
 from maskwright.stores.build import compile_store
 
 

@@ -7,23 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import MAKERS, random_vocabulary, settled
-from naive_compile import depth_cases, requires
+from naive_compile import depth_cases, requires, sequence_of
 from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.loading import load_grammar
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.tokens import required_keys, requirements
-from maskwright.maskstore.tokens.required_keys import RequiredOfKeys
 from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.maskstore.vocabulary import load_vocabulary
 
 
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, RequiredOfKeys]]:
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     """The arguments and results of all calls of `require` from now on."""
-    calls: list[tuple[Any, RequiredOfKeys]] = []
+    calls: list[tuple[Any, Any]] = []
 
-    def require(*arguments: Any) -> RequiredOfKeys:
+    def require(*arguments: Any) -> Any:
         found = required_keys.require(*arguments)
         calls.append((arguments, found))
         return found
@@ -32,9 +31,9 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, RequiredOfKeys]]:
     return calls
 
 
-def check(required: Requirements, arguments: Any, found: RequiredOfKeys) -> int:
+def check(required: Requirements, arguments: Any, results: Any) -> int:
     """Every key and depth case; the numbers of continuations, sets and line breaks too. Returns how many there are."""
-    keys, _, endings = arguments[:3]
+    (keys, endings), (found, line_breaks) = arguments[:2], results
     continuations = required.continuations
     spelled: dict[int, tuple[tuple[int, ...], frozenset[int] | None]] = {}
 
@@ -52,18 +51,18 @@ def check(required: Requirements, arguments: Any, found: RequiredOfKeys) -> int:
     breaks_met: dict[int, None] = {0: None}
     for i, key in enumerate(keys.tolist()):
         sequence, ending = divmod(key, len(endings))
-        symbols = required.sequence(sequence)
+        symbols = sequence_of(required, sequence)
         assert found.n_depth_cases[i] == depth_cases(required, symbols, endings[ending])
         for depth in range(int(found.n_depth_cases[i])):
             row = int(found.first[i]) + depth
             here = range(int(found.start[row]), int(found.start[row + 1]))
-            breaks, numbers = found.group_line_breaks[here].tolist(), found.continuation[here].tolist()
+            breaks, numbers = found.line_breaks[here].tolist(), found.continuation[here].tolist()
             expected = requires(required, symbols, endings[ending], depth)
-            assert [(found.line_breaks[b], *spell(c)) for b, c in zip(breaks, numbers, strict=True)] == expected
+            assert [(line_breaks[b], *spell(c)) for b, c in zip(breaks, numbers, strict=True)] == expected
             first += numbers
             breaks_met |= dict.fromkeys(breaks)
             n += 1
-    assert list(breaks_met) == list(range(len(found.line_breaks))), "numbered as they are met"
+    assert list(breaks_met) == list(range(len(line_breaks))), "numbered as they are met"
     top = -1
     for number in dict.fromkeys(first):
         assert number <= top + len(spell(number)[0]), "numbered as they are met, ends first"
@@ -77,7 +76,8 @@ def test_keys_require_what_the_definition_says(make: Any, seed: int, monkeypatch
     calls = kept(monkeypatch)
     if seed % 2:  # room for a few rows at first, and a pause after each
         monkeypatch.setattr(required_keys, "PAUSE", 1)
-        monkeypatch.setattr("maskwright.maskstore.tokens.continuations.FIRST_CAPACITY", 2)
+        for module in ("continuations", "required_keys"):
+            monkeypatch.setattr(f"maskwright.maskstore.tokens.{module}.FIRST_CAPACITY", 2)
     grammar = make(seed)
     try:
         required = build_automaton(settled(grammar), random_vocabulary(grammar, seed)).required
@@ -94,7 +94,7 @@ def test_keys_of_real_grammars(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     ((arguments, found),) = calls
     assert check(required, arguments, found) > 500
     if required.newline >= 0:
-        assert len(found.line_breaks) > 1 and found.n_depth_cases.max() > 1
+        assert len(found[1]) > 1 and found[0].n_depth_cases.max() > 1
 
 
 def test_what_the_tokens_alone_decide() -> None:

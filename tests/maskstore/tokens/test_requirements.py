@@ -16,6 +16,7 @@ from engine_cases import (
     vocabulary_of,
 )
 from naive import states_after
+from naive_compile import sequence_of
 from shares import share
 
 from maskwright.analysis.errors import GrammarError, LimitError
@@ -152,7 +153,7 @@ def test_what_no_parser_can_read_is_not_followed(make: Any, seed: int) -> None:
     except LimitError:
         pytest.skip("the grammar has no store")
     assert required.n_sequences > 1
-    assert all(can_be(required, required.sequence(number)) for number in range(required.n_sequences))
+    assert all(can_be(required, sequence_of(required, number)) for number in range(required.n_sequences))
 
 
 @pytest.mark.parametrize(("n", "n_keys"), [(0, 0), (0, 3), (1, 1), (500, 7), (500, 2000)])

@@ -99,7 +99,7 @@ def walked(required: Requirements, texts: SortedTexts) -> TokenWalk:
 def ways_of(required: Requirements, walk: TokenWalk, texts: SortedTexts, state: int) -> dict[int, set[Way]]:
     """Token id -> its ways."""
     n = required.transducer.n_states
-    parent, last = walk.sequences.parent, walk.sequences.last
+    parent, last = walk.sequences
     of_class: dict[int, set[Way]] = {}
     classes, starts, keys = (array.tolist() for array in walk.groups(state, np.arange(n, dtype=np.int32), n))
     for number, key in ((each, key) for i, key in enumerate(keys) for each in classes[starts[i] : starts[i + 1]]):

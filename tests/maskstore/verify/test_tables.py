@@ -21,8 +21,7 @@ from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import known_grammars
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.verify import verify_table
-from maskwright.maskstore.verify.complete import EarleyItems, missing_entries
-from maskwright.maskstore.verify.tables import _Tables, unsound_reductions
+from maskwright.maskstore.verify.tables import EarleyItems, _Tables, missing_entries, unsound_reductions
 from maskwright.maskstore.verify.trusted import ACCEPTS, Parser
 from maskwright.stores.build import compile_store
 

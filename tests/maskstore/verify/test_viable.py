@@ -23,10 +23,9 @@ from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.tables import tables_of
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.verify import verification, verify_table
-from maskwright.maskstore.verify.full_tables import read_full_tables
-from maskwright.maskstore.verify.merged import _Comparison
 from maskwright.maskstore.verify.tables import TooManyChoices
-from maskwright.maskstore.verify.viable import dead_ends, without_text
+from maskwright.maskstore.verify.trusted import read_full_tables
+from maskwright.maskstore.verify.viable import _Comparison, dead_ends, without_text
 from maskwright.report.lr_tables import validate_lr_tables
 from maskwright.stores.build import compile_store
 from maskwright.verification import verify
@@ -149,9 +148,9 @@ def test_a_reduction_is_renamed_on_all_states_below() -> None:
         certificate.columns[n] for n in range(grammar.n_nonterminals) if certificate.grammar.nonterminals[n] == "x"
     )
     shift = full.acts[grammar.terminal_number["T"]][0] - 1
-    assert len(comparison._bases_of(shift, 1)) == 2 and not comparison._is_like_full(shift, (column, 1))
+    assert len(full.deep_below(shift, 1)) == 2 and not comparison._is_like_full(shift, (column, 1))
     comparison._known.clear()
-    comparison._bases[shift, 1] = [0]
+    full._deep_below[shift, 1] = frozenset([0])
     assert comparison._is_like_full(shift, (column, 1))
 
 

@@ -12,7 +12,7 @@ from small_tokenizers import byte_fallback, byte_level, content_of, unigram, wor
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary import load_vocabulary
-from maskwright.maskstore.vocabulary.tokenizer_growth import MOST_DEPTH, check_growth
+from maskwright.maskstore.vocabulary.tokenizer_json import MOST_DEPTH, check_growth
 
 
 def replace(pattern: dict[str, str], by: str) -> dict[str, Any]:
