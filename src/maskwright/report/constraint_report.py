@@ -20,7 +20,7 @@ from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Strings
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.index import build_index
-from maskwright.maskstore.schema.build import tables_of
+from maskwright.maskstore.schema.write import tables_of
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report.parts import Words, counted, filled, table
 from maskwright.stores.build import build_store
