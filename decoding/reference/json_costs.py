@@ -8,15 +8,14 @@ than `MOST_DIGITS` bytes, and values that take more than `MOST_COST`, are counte
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.regex.minimise import distances
-from maskwright.analysis.schema.shapes import NO_NODE
+from maskwright.analysis.schema.shapes import NO_NODE, ItemState
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
-from maskwright.decoding.reference.json_item_states import bytes_to_end
-from maskwright.decoding.reference.json_numbers import Number
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
     Digits,
@@ -51,7 +50,7 @@ from maskwright.decoding.reference.json_shapes import (
     WordShape,
 )
 from maskwright.decoding.reference.json_texts import JsonInterpreter
-from maskwright.decoding.reference.json_values import Known
+from maskwright.decoding.reference.json_values import Known, Number, value_of
 
 DEEPEST = 16
 """BOUND: levels that are told apart where lines are indented; those below are as this one."""
@@ -135,7 +134,7 @@ class Costs:
         if found is None:
             ends = [0] if shape.ends is None else shape.ends
             behind = [values[end] if end >= 0 else NEVER for end in ends]
-            characters = shape.automaton or Characters.of_dfa(None)
+            characters = shape.automaton or Characters(None)
             found = self._keys[shape, values] = CharacterCosts(characters, behind)
         return found
 
@@ -259,7 +258,7 @@ class Costs:
 
     def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
         if shape.shape.states:
-            return min(NEVER, self._closing + bytes_to_end(shape.shape.states, self._item, n_more, NEVER)[contained])
+            return min(NEVER, self._closing + self._of_states(shape.shape.states, n_more)[contained])
         if shape.shape.is_unique:
             return self._unique_tail(shape, count, n_more, known)
         least, most = (0, None) if shape.shape.contained is None else shape.shape.contained[:2]
@@ -293,6 +292,19 @@ class Costs:
             more = min(free, room) if into < out else 0
             best = min(best, cost + (needed + more and (needed + more) * into) + (free - more and (free - more) * out))
         return best
+
+    def _of_states(self, states: Sequence[ItemState], n_more: int) -> list[int]:
+        """The bytes of the items to an end from each state, `n_more` items at least."""
+
+        def step(behind: list[int]) -> list[int]:
+            return [min([NEVER, *(self._item(node) + behind[after] for node, after in one.moves)]) for one in states]
+
+        found, before = [0 if one.is_end else NEVER for one in states], list[int]()
+        while found != before:  # as many times as there are states, at most
+            before, found = found, list(map(min, found, step(found)))
+        for _ in range(n_more):
+            found = step(found)
+        return found
 
     def _item(self, node: int) -> int:
         """The bytes of an item, with its comma and the white space around that."""
@@ -391,7 +403,8 @@ class Costs:
     def _of_digits(self, frame: Frame | None, place: Digits) -> int:
         """The bytes to the end of a number."""
         found = self._distances(place.shape)
-        if found[place.state] or place.shape.ends(place.state, place.text, known_of(frame)):
+        known = known_of(frame)
+        if found[place.state] or not (known and value_of(place.text) in known):
             return found[place.state]
         return 1 + min(found[after] for after in place.shape.automaton.rows[place.state] if after >= 0)
 

@@ -17,7 +17,6 @@ from maskwright.analysis.schema.spacing import CLOSES, GOES_ON, SPACES
 from maskwright.decoding.reference import json_words as words
 from maskwright.decoding.reference.json_characters import QUOTE, Ranges, spelled, whole
 from maskwright.decoding.reference.json_completions import Completions
-from maskwright.decoding.reference.json_numbers import value_of
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
     Awaited,
@@ -29,7 +28,6 @@ from maskwright.decoding.reference.json_places import (
     Reading,
     Readings,
     Word,
-    known_of,
     level_of,
 )
 from maskwright.decoding.reference.json_shapes import (
@@ -40,7 +38,7 @@ from maskwright.decoding.reference.json_shapes import (
     ReadNodes,
     WordShape,
 )
-from maskwright.decoding.reference.json_values import ArrayValue, Known, Members, ObjectValue, Value
+from maskwright.decoding.reference.json_values import ArrayValue, Known, Members, ObjectValue, Value, value_of
 from maskwright.decoding.reference.json_words import Refusal
 
 MOST_READINGS = 20_000
@@ -62,7 +60,6 @@ class JsonInterpreter:
         self._frames: WeakValueDictionary[Any, Frame] = WeakValueDictionary()
         self._values: WeakValueDictionary[Any, ObjectValue | ArrayValue] = WeakValueDictionary()
         self.completions = Completions(self.nodes, texts.escapes, self._object_value, self._array_value)
-        self.nodes.is_there_new = self.completions.has_new
 
     def start(self) -> Readings:
         """The readings of the empty text."""
@@ -115,7 +112,7 @@ class JsonInterpreter:
         """Why the text is not legal as a whole: a reason for each reading; () if it is."""
         if self.is_complete(readings):
             return ()
-        return tuple(dict.fromkeys(words.of_end(self.nodes, one) for one in readings))
+        return tuple(dict.fromkeys(words.of_end(self, one) for one in readings))
 
     # ------------------------------------------------------------------------------------- one byte
 
@@ -136,14 +133,13 @@ class JsonInterpreter:
         if isinstance(place, Quoted):
             yield from self._quoted(frame, place, byte, why)
             return
-        known = known_of(frame)
         longer = place.text + bytes([byte]) if isinstance(place, Word) or _holds_compared(frame) else b""
         if isinstance(place, Word):
-            if place.shape.lives(longer, known):
+            if place.shape.begun(longer):
                 yield Reading(frame, place._replace(text=longer))
         else:
             state = place.shape.automaton.rows[place.state][byte]
-            if place.shape.lives(state, longer, known):
+            if state >= 0:
                 yield Reading(frame, place._replace(state=state, text=longer))
         goes_on = isinstance(place, Digits) and byte in words.OF_NUMBERS
         if why is not None and (goes_on or not list(self._ended(reading))):
@@ -154,38 +150,38 @@ class JsonInterpreter:
     def _ended(self, reading: Reading) -> Iterator[Reading]:
         """The reading behind a word or a number that may end where the reading stands."""
         frame, place = reading
-        known = known_of(frame)
-        if isinstance(place, Word) and place.shape.ends(place.text, known):
-            yield self._behind(frame, place.shape.values[place.text])
-        if isinstance(place, Digits) and place.shape.ends(place.state, place.text, known):
-            yield self._behind(frame, value_of(place.text) if place.text else b"")
+        if isinstance(place, Word) and place.text in place.shape.values:
+            yield from self._behind(frame, place.shape.values[place.text], None)
+        if isinstance(place, Digits) and place.shape.automaton.accepting[place.state]:
+            yield from self._behind(frame, value_of(place.text) if place.text else b"", None)
 
-    def _behind(self, frame: Frame | None, value: Value) -> Reading:
-        """The reading behind a value. value : what it is compared by, if it is."""
+    def _behind(self, frame: Frame | None, value: Value, why: list[Refusal] | None) -> Iterator[Reading]:
+        """The reading behind a value, unless that is equal to an item before it.
+
+        value : what it is compared by, if it is.
+        """
         if frame is None:
-            return Reading(None, Gap(self._spacing.outer, "end", 0))
-        if isinstance(frame, ObjectFrame):
+            yield Reading(None, Gap(self._spacing.outer, "end", 0))
+        elif isinstance(frame, ObjectFrame):
             members = frame.members | {(frame.key, value)} if frame.is_compared else frame.members
             after = self._object(frame.parent, frame.shape, frame.used, frame.others, b"", members)
-            return Reading(after, Gap(0, "object's more", 0))
-        known = frame.known | {value} if frame.shape.shape.is_unique else frame.known
-        items = (*frame.items, value) if frame.is_compared else frame.items
-        array = self._array(frame.parent, frame.shape, frame.count, frame.contained, known, items)
-        return Reading(array, Gap(0, "array's more", 0))
+            yield Reading(after, Gap(0, "object's more", 0))
+        elif value not in frame.known:
+            known = frame.known | {value} if frame.shape.shape.is_unique else frame.known
+            items = (*frame.items, value) if frame.is_compared else frame.items
+            array = self._array(frame.parent, frame.shape, frame.count, frame.contained, known, items)
+            yield Reading(array, Gap(0, "array's more", 0))
+        elif why is not None:
+            why.append(words.of_equal(frame))
 
     def _behind_bracket(self, frame: Frame, why: list[Refusal] | None) -> Iterator[Reading]:
-        """The reading behind the bracket of a frame, unless that is equal to an item before."""
+        """The reading behind the bracket of a frame."""
         value: Value = b""
         if frame.is_compared and isinstance(frame, ObjectFrame):
             value = self._object_value(frame.members)
         elif frame.is_compared and isinstance(frame, ArrayFrame):
             value = self._array_value(frame.items)
-        around = frame.parent
-        if isinstance(around, ArrayFrame) and value in around.known:
-            if why is not None:
-                why.append(words.of_equal(frame))
-        else:
-            yield self._behind(around, value)
+        yield from self._behind(frame.parent, value, why)
 
     def _object(
         self,
@@ -244,13 +240,13 @@ class JsonInterpreter:
             if why is not None:
                 is_lacking = spacing.leads(place.space) & wanted
                 why.append(
-                    words.of_space(frame, place, byte) if is_lacking else words.of_token(self.nodes, frame, place, byte)
+                    words.of_space(frame, place, byte) if is_lacking else words.of_token(self, frame, place, byte)
                 )
             return
         equal: list[Refusal] | None = None if why is None else []
         found = list(self._token(frame, place, byte, equal))
         if not found and why is not None:
-            why.extend(equal or [words.of_token(self.nodes, frame, place, byte)])
+            why.extend(equal or [words.of_token(self, frame, place, byte)])
         yield from found
 
     def _awaited(self, frame: Frame | None, awaited: Awaited, leads: int) -> Awaited | None:
@@ -262,8 +258,13 @@ class JsonInterpreter:
             return "key" if self._has_more(frame) else None
         if leads == GOES_ON and awaited == "first item":
             assert isinstance(frame, ArrayFrame)
-            return "item" if frame.shape.roles(frame.count, frame.contained, frame.known) else None
+            return "item" if self.roles(frame) else None
         return awaited
+
+    def roles(self, frame: ArrayFrame) -> list[tuple[int, int]]:
+        """What the next item may be: its node, and what it adds to the items that are contained."""
+        found = frame.shape.ways(frame.count, frame.contained)
+        return [way for way in found if self.completions.has_new(way[0], frame.known)]
 
     @staticmethod
     def may_end(frame: Frame | None) -> bool:
@@ -315,10 +316,10 @@ class JsonInterpreter:
             if awaited != "item" and self.may_end(frame):
                 yield from self._behind_bracket(frame, why)
         elif awaited == "array's more":
-            if byte == ord(",") and shape.roles(frame.count, frame.contained, frame.known):
+            if byte == ord(",") and self.roles(frame):
                 yield Reading(frame, Gap(self._spacing.behind_comma, "item", 0))
         elif awaited != "bracket":
-            for node, role in shape.roles(frame.count, frame.contained, frame.known):
+            for node, role in self.roles(frame):
                 count, contained = frame.count + 1, frame.contained + role
                 after = self._array(frame.parent, shape, count, contained, frame.known, frame.items)
                 yield from self._begin(after, node, byte)
@@ -327,29 +328,27 @@ class JsonInterpreter:
 
     def _begin(self, frame: Frame | None, node: int, byte: int) -> Iterator[Reading]:
         """The readings behind the first byte of a value."""
-        known = known_of(frame)
         text = bytes([byte])
         for shape in self.nodes[node]:
             if isinstance(shape, ObjectShape):
-                if byte == ord("{") and shape.is_completable(_NOTHING, 0):
+                if byte == ord("{"):
                     yield Reading(self._object(frame, shape), Gap(self._spacing.opened, "first key", 0))
             elif isinstance(shape, ArrayShape):
-                if byte == ord("[") and shape.is_completable(0, 0):
+                if byte == ord("["):
                     yield Reading(self._array(frame, shape), Gap(self._spacing.opened, "first item", 0))
             elif isinstance(shape, WordShape):
-                if shape.lives(text, known):
+                if shape.begun(text):
                     yield Reading(frame, Word(shape, text))
             elif isinstance(shape, NumberShape):
                 state = shape.automaton.rows[0][byte]
-                kept = text if _holds_compared(frame) else b""
-                if shape.lives(state, kept, known):
-                    yield Reading(frame, Digits(shape, state, kept))
-            elif byte == QUOTE and shape.lives(0, 0, b"", None, known):
+                if state >= 0:
+                    yield Reading(frame, Digits(shape, state, text if _holds_compared(frame) else b""))
+            elif byte == QUOTE:
                 yield Reading(frame, Quoted(shape, 0, 0, b"", b""))
 
     def _quoted(self, frame: Frame | None, place: Quoted, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
         """The readings behind a byte within a string or a key."""
-        shape, known = place.shape, known_of(frame)
+        shape = place.shape
         if byte == QUOTE and not place.spelling:
             yield from self._closed(frame, place, why)
             return
@@ -366,25 +365,17 @@ class JsonInterpreter:
             content = place.content + character if shape.needs_content or _holds_compared(frame) else b""
             after = Quoted(shape, state, place.length + 1, content, b"")
             ranges = ()
-        if self.goes_on(frame, after, ranges or None, known):
+        if _goes_on(frame, after, ranges or None):
             yield Reading(frame, after)
         elif why is not None:
             why.append(words.of_string(frame, place, after, byte))
-
-    def goes_on(self, frame: Frame | None, place: Quoted, ranges: Ranges | None, known: Known) -> bool:
-        """Whether a string or key goes on from a place. ranges : of the next character, or None."""
-        shape = place.shape
-        if isinstance(shape, ObjectShape):
-            assert isinstance(frame, ObjectFrame)
-            return shape.key_lives(place.state, place.content, ranges, frame.used, frame.others)
-        return place.state >= 0 and shape.lives(place.state, place.length, place.content, ranges, known)
 
     def _closed(self, frame: Frame | None, place: Quoted, why: list[Refusal] | None) -> Iterator[Reading]:
         """The reading behind the quotation mark that ends a string or a key."""
         shape = place.shape
         if not isinstance(shape, ObjectShape):
-            if shape.ends(place.state, place.length, place.content, known_of(frame)):
-                yield self._behind(frame, place.content)
+            if shape.ends(place.state, place.length, place.content):
+                yield from self._behind(frame, place.content, why)
             elif why is not None:
                 why.append(words.of_string_end(frame, place))
             return
@@ -399,6 +390,15 @@ class JsonInterpreter:
         others = frame.others | {place.content} if index == OTHER else frame.others
         after = self._object(frame.parent, shape, used, others, place.content, frame.members)
         yield Reading(after, Gap(self._spacing.before_colon, "colon", node))
+
+
+def _goes_on(frame: Frame | None, place: Quoted, ranges: Ranges | None) -> bool:
+    """Whether a string or key goes on from a place. ranges : of the next character, or None."""
+    shape = place.shape
+    if isinstance(shape, ObjectShape):
+        assert isinstance(frame, ObjectFrame)
+        return shape.key_lives(place.state, place.content, ranges, frame.used, frame.others)
+    return place.state >= 0 and shape.lives(place.state, place.length, place.content, ranges)
 
 
 def _holds_compared(frame: Frame | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.reference.json_characters import BACKSLASH, QUOTE, SPACE, spelled
@@ -31,13 +31,14 @@ from maskwright.decoding.reference.json_shapes import (
 )
 from maskwright.decoding.reference.json_values import Known
 
+if TYPE_CHECKING:
+    from maskwright.decoding.reference.json_texts import JsonInterpreter
+
 Kind = Literal["value", "structure", "key", "missing", "count", "string", "number", "word", "space", "end"]
 
 OF_NUMBERS = b"0123456789.+-eE"
 MOST_NAMED = 8
 """Keys or values that are named in a message."""
-
-Nodes = Sequence[tuple[ReadShape, ...]]
 
 
 class Refusal(NamedTuple):
@@ -134,19 +135,19 @@ def of_space(frame: Frame | None, place: Gap, byte: int) -> Refusal:
     return Refusal("space", where, f"{name} may not stand here" + ", unless the bracket may be closed" * is_behind)
 
 
-def of_token(nodes: Nodes, frame: Frame | None, place: Gap, byte: int) -> Refusal:
+def of_token(reader: JsonInterpreter, frame: Frame | None, place: Gap, byte: int) -> Refusal:
     """A byte that may not come where white space may end."""
     awaited = place.awaited
     if awaited == "end":
         return Refusal("end", "$", "the text is complete, only white space may follow")
     if awaited == "value":
-        return Refusal("value", path_of(frame), f"expected {values_of(nodes[place.node])}")
+        return Refusal("value", path_of(frame), f"expected {values_of(reader.nodes[place.node])}")
     if awaited == "colon":
         return Refusal("structure", path_of(frame), "expected : behind the name")
     if isinstance(frame, ObjectFrame):
         return _in_object(frame, place, byte)
     assert isinstance(frame, ArrayFrame)
-    return _in_array(nodes, frame, place, byte)
+    return _in_array(reader, frame, place, byte)
 
 
 def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> Refusal:
@@ -185,11 +186,11 @@ def _are(count: int) -> str:
     return "is 1" if count == 1 else f"are {count or 'none'}"
 
 
-def _in_array(nodes: Nodes, frame: ArrayFrame, place: Gap, byte: int) -> Refusal:
+def _in_array(reader: JsonInterpreter, frame: ArrayFrame, place: Gap, byte: int) -> Refusal:
     shape = frame.shape
     path = path_of(frame, is_inside=False)
     may_end = shape.may_end(frame.count, frame.contained) and place.awaited != "item"
-    roles = shape.roles(frame.count, frame.contained, frame.known)
+    roles = reader.roles(frame)
     if byte == ord("]") and place.awaited != "item":
         return _unfinished_array(frame)
     if not roles and (byte == ord(",") or place.awaited != "array's more") and place.awaited != "bracket":
@@ -203,7 +204,7 @@ def _in_array(nodes: Nodes, frame: ArrayFrame, place: Gap, byte: int) -> Refusal
     if place.awaited in ("array's more", "bracket"):
         comma = [","] * (place.awaited == "array's more" and bool(roles))
         return Refusal("structure", path, "expected " + one_of([*comma, *["]"] * may_end]))
-    item = values_of([one for node, _ in roles for one in nodes[node]], frame.known)
+    item = values_of([one for node, _ in roles for one in reader.nodes[node]], frame.known)
     end = " or ]" if may_end else ""
     return Refusal("value", f"{path}[{frame.count}]", f"expected {item}{end}")
 
@@ -230,7 +231,7 @@ def of_scalar(frame: Frame | None, place: Word | Digits, byte: int = 0) -> Refus
         return Refusal("word", path, f"expected {one_of(texts)}")
     if byte in OF_NUMBERS:
         return Refusal("number", path, f"no number that may stand here goes on with {chr(byte)!r}")
-    if isinstance(frame, ArrayFrame) and place.shape.ends(place.state, place.text or b"0", frozenset()):
+    if isinstance(frame, ArrayFrame) and place.shape.automaton.accepting[place.state]:
         return Refusal("number", path, "the number may not end here: an item before it is equal")
     row = place.shape.automaton.rows[place.state]
     shown = [chr(byte) for byte in range(0x7F) if row[byte] >= 0]
@@ -288,9 +289,7 @@ def of_string(frame: Frame | None, place: Quoted, after: Quoted, byte: int) -> R
         return Refusal("string", path, f"expected {values_of([shape], known_of(frame))}")
     if shape.most is not None and place.length >= shape.most:
         return Refusal("string", path, f"the string is longer than {_characters(shape.most)}")
-    if not shape.n_strings(after.state, after.length, None, 1) if not is_escape and after.state >= 0 else True:
-        return Refusal("string", path, "no string that may stand here goes on with this character")
-    return Refusal("string", path, "an item before it is equal to the only string that goes on so")
+    return Refusal("string", path, "no string that may stand here goes on with this character")
 
 
 def _keys_there(frame: ObjectFrame) -> list[bytes]:
@@ -304,12 +303,8 @@ def of_string_end(frame: Frame | None, place: Quoted) -> Refusal:
     if isinstance(shape, AutomatonShape):
         if place.length < shape.least:
             return Refusal("string", path, f"the string is shorter than {_characters(shape.least)}")
-        if shape.characters.accepting[place.state]:
-            return Refusal("string", path, "an item before it is equal")
         return Refusal("string", path, "no string that may stand here ends so")
     assert isinstance(shape, LiteralShape)
-    if place.content in shape.texts:
-        return Refusal("string", path, "an item before it is equal")
     return Refusal("string", path, f"expected {values_of([shape], known_of(frame))}")
 
 
@@ -328,28 +323,22 @@ def of_key_end(frame: ObjectFrame, place: Quoted) -> Refusal:
     return Refusal("key", path, f"property {name} may not come here{allowed}")
 
 
-def of_end(nodes: Nodes, reading: Reading) -> Refusal:
+def of_end(reader: JsonInterpreter, reading: Reading) -> Refusal:
     """Why a text is not complete."""
     frame, place = reading
     if isinstance(place, Quoted):
         what = "the name of a property" if isinstance(place.shape, ObjectShape) else "a string"
         return Refusal("end", _of_string(frame, place), f"{what} is under way")
     if isinstance(place, (Word, Digits)):
-        known = known_of(frame)
-        ends = (
-            place.shape.ends(place.text, known)
-            if isinstance(place, Word)
-            else place.shape.ends(place.state, place.text, known)
-        )
-        if not ends:
+        if not list(reader.ended((reading,))):
             return of_scalar(frame, place)
         place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
     if place.awaited == "end":
         return of_space(None, place, QUOTE)
     if isinstance(frame, ObjectFrame) and place.awaited in ("object's more", "first key", "bracket"):
         is_finished = frame.shape.may_end(frame.used, len(frame.others))
-        return of_token(nodes, frame, place, 0) if is_finished else _unfinished_object(frame)
+        return of_token(reader, frame, place, 0) if is_finished else _unfinished_object(frame)
     if isinstance(frame, ArrayFrame) and place.awaited in ("array's more", "first item", "bracket"):
         is_finished = frame.shape.may_end(frame.count, frame.contained)
-        return of_token(nodes, frame, place, 0) if is_finished else _unfinished_array(frame)
-    return of_token(nodes, frame, place, 0)
+        return of_token(reader, frame, place, 0) if is_finished else _unfinished_array(frame)
+    return of_token(reader, frame, place, 0)

@@ -149,7 +149,7 @@ class ComparedEntries:
         with self._lock:
             may_be_equal = any(map(completions.may_be_equal, readings))
             rests = [completions.alike_rests(reading) for reading in readings] if may_be_equal else []
-        if has_dropped(memory, readings):
+        if has_dropped(memory, self._interpreter, readings):
             asked = _doubtful_beside(vocabulary, memory, readings)
         else:
             asked = _doubtful(vocabulary, readings, may_be_equal, rests)

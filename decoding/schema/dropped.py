@@ -15,21 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.decoding.reference.json_places import ArrayFrame, Frame, Gap, Quoted, Readings
+from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.decoding.schema import constants as c
 
 Array = npt.NDArray[np.int32]
 
 
-def has_dropped(memory: Array, readings: Readings) -> bool:
+def has_dropped(memory: Array, interpreter: JsonInterpreter, readings: Readings) -> bool:
     """Whether the engine has more readings than the interpreter.
 
     memory : the engine's, of a text.
-    readings : the interpreter's, of the same text; at least one.
+    readings : those of the interpreter, of the same text; at least one.
 
     Cost: O(open objects and arrays) for a text of one reading.
     """
     n = _n_followed(memory)
-    return n > 1 and n > _n_different(readings)
+    return n > 1 and n > _n_different(interpreter, readings)
 
 
 def is_alike_inside(memory: Array, readings: Readings) -> bool:
@@ -66,7 +67,7 @@ def _n_followed(memory: Array) -> int:
     return ways[c.ROOT_FRAME]
 
 
-def _n_different(readings: Readings) -> int:
+def _n_different(interpreter: JsonInterpreter, readings: Readings) -> int:
     """The readings of the interpreter, as the engine tells them apart."""
     numbers: dict[Any, int] = {}
     found: set[Any] = set()
@@ -88,7 +89,7 @@ def _n_different(readings: Readings) -> int:
             found.add((number(frame, 0), id(place.shape.shape)))
         elif place.awaited == "item" and isinstance(frame, ArrayFrame):
             # the engine decides behind the comma which of the items the next one is
-            for node, role in frame.shape.roles(frame.count, frame.contained, frame.known):
+            for node, role in interpreter.roles(frame):
                 found.add((number(frame, role), "value", node))
         else:
             found.add((number(frame, 0), place.awaited, place.node))

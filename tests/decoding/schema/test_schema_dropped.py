@@ -134,7 +134,7 @@ def test_the_engine_has_as_many_readings_or_more(seed: int) -> None:
             token = rng.choice([one for one in tokens if one[:1] in b'"{}[],:'] or tokens)
             matcher.advance_bytes(token)
             readings = interpreter.read_bytes(readings, token)
-            more = _n_followed(matcher.text._memory) - _n_different(readings)
+            more = _n_followed(matcher.text._memory) - _n_different(interpreter, readings)
             assert more >= 0, matcher.said()
             n_states, n_more = n_states + 1, n_more + (more > 0)
     assert n_states > 20 and 10 * n_more < n_states
@@ -177,6 +177,5 @@ def test_all_tokens_are_asked_only_where_a_reading_was_dropped() -> None:
     ):
         matcher = store_of(schema).matcher()
         matcher.advance_bytes(text.encode())
-        assert has_dropped(matcher.text._memory, matcher.text._entries._newest(matcher.text._memory)) == is_dropped, (
-            text
-        )
+        memory, compared = matcher.text._memory, matcher.text._entries
+        assert has_dropped(memory, compared._interpreter, compared._newest(memory)) == is_dropped, text
