@@ -78,13 +78,18 @@ class Completions:
         if at is None or not at.holds_compared or is_free(reading):
             return True
         if is_between(reading):
+            if isinstance(at, ArrayFrame) and at.shape.shape.is_unique and len(at.known) < at.count:
+                return False  # the last item was there before
             at = at.parent
         while at is not None and at.holds_compared:
-            if isinstance(at, ArrayFrame) and at.known and self._alike_here(reading, at):
-                if not self._has_new(self._items(reading, at), at.known):
-                    return False
+            if isinstance(at, ArrayFrame) and not self._is_new_in(at, reading):
+                return False
             at = at.parent
         return True
+
+    def _is_new_in(self, top: ArrayFrame, reading: Reading) -> bool:
+        is_alike = top.known and self._alike_here(reading, top)
+        return not is_alike or self._has_new(self._items(reading, top), top.known)
 
     def has_new(self, node: int, known: Known) -> bool:
         """Whether a node has a value that is not known. Raises: as `is_new`."""

@@ -272,7 +272,7 @@ class ObjectShape:
 
 
 class ArrayShape:
-    """Arrays. The items so far are a number, and how many of them are `contained`, or their state."""
+    """Arrays. Their items so far are a number, and how many are `contained`, or their state."""
 
     def __init__(self, shape: Arrays) -> None:
         self.shape = shape

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON, SPACES
 from maskwright.decoding.reference.json_characters import BACKSLASH, QUOTE, SPACE, spelled
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
@@ -123,6 +124,28 @@ def keys_of(frame: ObjectFrame) -> str:
         return one_of(names) if names else "none"
     other = "any other name" if shape.automaton is None else "another name that the schema allows"
     return one_of([*names[: MOST_NAMED - 1], other]) if names else other.replace("any other", "any")
+
+
+def of_byte(reader: JsonInterpreter, reading: Reading, byte: int) -> Refusal:
+    """Why a reading ends at a byte, if not for an equal item."""
+    frame, place = reading
+    if isinstance(place, Quoted):
+        if byte == QUOTE and not place.spelling:
+            is_key = isinstance(place.shape, ObjectShape)
+            return of_key_end(frame, place) if is_key else of_string_end(frame, place)  # type: ignore[arg-type]
+        after = reader.longer(frame, place, byte)
+        if after is None:
+            return of_spelling(frame, place, byte, reader.texts.escapes)
+        return of_string(frame, place, after)
+    if isinstance(place, Gap):
+        ends, leads = reader.texts.spacing.ends(place.space), reader.texts.spacing.leads(place.space)
+        wanted = CLOSES if byte in b"}]" else GOES_ON
+        is_of_space = byte in SPACES or (not ends & wanted and leads & wanted)
+        return of_space(frame, place, byte) if is_of_space else of_token(reader, frame, place, byte)
+    ended = reader.ended((reading,))
+    if not ended or (isinstance(place, Digits) and byte in OF_NUMBERS):
+        return of_scalar(frame, place, byte)
+    return of_byte(reader, ended[0], byte)
 
 
 def of_space(frame: Frame | None, place: Gap, byte: int) -> Refusal:
@@ -270,7 +293,7 @@ def _of_string(frame: Frame | None, place: Quoted) -> str:
     return path_of(frame, is_inside=not isinstance(place.shape, ObjectShape))
 
 
-def of_string(frame: Frame | None, place: Quoted, after: Quoted, byte: int) -> Refusal:
+def of_string(frame: Frame | None, place: Quoted, after: Quoted) -> Refusal:
     """A character, or its beginning, with which no string goes on.
 
     place, after : before and behind the byte.
