@@ -49,6 +49,7 @@ _HEX = b"0123456789abcdefABCDEF"
 _LENGTHS = ((0, 0x00, 0, 0x7F), (1, 0xC0, 0x80, 0x7FF), (2, 0xE0, 0x800, 0xFFFF), (3, 0xF0, FIRST_WIDE, LAST))
 """For each length of UTF-8: the bytes behind the first, the first byte's bits, the characters."""
 
+
 def spelled(spelling: bytes, escapes: Escapes = "any") -> Ranges:
     """The characters of which some bytes are the spelling, or its beginning.
 

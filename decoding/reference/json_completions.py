@@ -8,7 +8,9 @@ until one is new: each comes once, so there is one, or the last of finitely many
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import LimitError
@@ -50,18 +52,12 @@ class Completions:
 
     nodes : the shapes of each node of a graph.
     escapes : of its texts.
-    object_of, array_of : the one value with some members, and with some items.
+    one : the one object or array, of its class, with some members or items.
     """
 
-    def __init__(
-        self,
-        nodes: Sequence[tuple[ReadShape, ...]],
-        escapes: Escapes,
-        object_of: Callable[[Members], ObjectValue],
-        array_of: Callable[[tuple[Value, ...]], ArrayValue],
-    ) -> None:
+    def __init__(self, nodes: Sequence[tuple[ReadShape, ...]], escapes: Escapes, one: Callable[..., Any]) -> None:
         self._nodes, self._escapes = nodes, escapes
-        self._object_of, self._array_of = object_of, array_of
+        self._object_of, self._array_of = partial(one, ObjectValue), partial(one, ArrayValue)
         self._made: dict[int, _Values] = {}
         self._alike: WeakKeyDictionary[Frame, dict[ArrayFrame, list[Value]]] = WeakKeyDictionary()
         self._n_steps = 0  # since the last question

@@ -50,7 +50,7 @@ from maskwright.decoding.reference.json_shapes import (
     WordShape,
 )
 from maskwright.decoding.reference.json_texts import JsonInterpreter
-from maskwright.decoding.reference.json_values import Known, Number, value_of
+from maskwright.decoding.reference.json_values import Known, value_of
 
 DEEPEST = 16
 """BOUND: levels that are told apart where lines are indented; those below are as this one."""
@@ -89,7 +89,6 @@ class Costs:
         self._keys: dict[tuple[ReadShape, tuple[int, ...]], CharacterCosts] = {}
         self._digits: dict[ReadShape, list[int]] = {}
         self._names: dict[ReadShape, list[int]] = {}
-        self._numbers: dict[ReadShape, list[list[int]]] = {}
         self._short: dict[ReadShape, ShortNumbers] = {}
         self._rests: WeakKeyDictionary[Frame, int] = WeakKeyDictionary()
         self._inside = self._at(self._level + 1)
@@ -339,8 +338,7 @@ class Costs:
     def _n_of(self, shape: ReadShape, cost: int, known: Known) -> int:
         """The number of scalars of a shape that take just so many bytes and are not known.
 
-        Of long numbers it may be more: their spellings, but for the plain ones of those that are
-        known.
+        Of numbers of more than `MOST_DIGITS` bytes it is `MOST_MORE`.
         """
         if isinstance(shape, WordShape):
             return sum(len(text) == cost and shape.values[text] not in known for text in shape.texts)
@@ -353,8 +351,7 @@ class Costs:
             shortest = self._of_numbers(shape)
             if cost <= MOST_DIGITS:
                 return shortest.n_of[cost] - sum(shortest.length_of.get(one) == cost for one in known)
-            texts = [one.plain() for one in known if isinstance(one, Number) and abs(one.exponent) < MOST_COST]
-            return self._n_spellings(shape, cost) - sum(len(one) == cost and shape.has(one) for one in texts)
+            return MOST_MORE
         return 0
 
     def _of_numbers(self, shape: NumberShape) -> ShortNumbers:
@@ -362,13 +359,6 @@ class Costs:
         if found is None:
             found = self._short[shape] = ShortNumbers(shape)
         return found
-
-    def _n_spellings(self, shape: NumberShape, length: int) -> int:
-        """The number of spellings of so many bytes."""
-        counts = self._numbers.setdefault(shape, [list(map(int, shape.automaton.accepting))])
-        while len(counts) <= length:
-            counts.append([sum(counts[-1][after] for after in row if after >= 0) for row in shape.automaton.rows])
-        return counts[length][0]
 
     # --------------------------------------------------------------------------------------- places
 

@@ -65,10 +65,6 @@ class NumberShape:
         rows, accepting = shape.automaton.next_state.tolist(), shape.automaton.is_accepting.tolist()
         self.automaton = NumberAutomaton(rows, accepting)
 
-    def has(self, text: bytes) -> bool:
-        """Whether a number is spelled so."""
-        return self.shape.automaton.matches(text)
-
 
 class LiteralShape:
     """Some strings. There is no state: what the string says so far is enough."""

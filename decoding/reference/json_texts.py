@@ -8,7 +8,7 @@ compiled engine is tested, and from which refusals are explained. It is slow: 20
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from maskwright.analysis.errors import LimitError
@@ -38,11 +38,13 @@ from maskwright.decoding.reference.json_shapes import (
     ReadNodes,
     WordShape,
 )
-from maskwright.decoding.reference.json_values import ArrayValue, Known, Members, ObjectValue, Value, value_of
+from maskwright.decoding.reference.json_values import ArrayValue, ObjectValue, Value, value_of
 from maskwright.decoding.reference.json_words import Refusal
 
 MOST_READINGS = 20_000
 """BOUND: readings of one text. Alternatives inside alternatives may double them each time."""
+
+T = TypeVar("T")
 
 _NOTHING: frozenset[Any] = frozenset()
 _BEHIND = b" \t\n\r,]}"
@@ -61,9 +63,8 @@ class JsonInterpreter:
         self.nodes = ReadNodes(texts.graph.nodes)
         self.n_equal = 0
         self._spacing = texts.spacing
-        self._frames: WeakValueDictionary[Any, Frame] = WeakValueDictionary()
-        self._values: WeakValueDictionary[Any, ObjectValue | ArrayValue] = WeakValueDictionary()
-        self.completions = Completions(self.nodes, texts.escapes, self._object_value, self._array_value)
+        self._made: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+        self.completions = Completions(self.nodes, texts.escapes, self.one)
 
     def start(self) -> Readings:
         """The readings of the empty text."""
@@ -161,59 +162,27 @@ class JsonInterpreter:
             yield Reading(None, Gap(self._spacing.outer, "end", 0))
         elif isinstance(frame, ObjectFrame):
             members = frame.members | {(frame.key, value)} if frame.is_compared else frame.members
-            after = self._object(frame.parent, frame.shape, frame.used, frame.others, b"", members)
+            after = self.one(ObjectFrame, frame.parent, frame.shape, frame.used, frame.others, b"", members)
             yield Reading(after, Gap(0, "object's more", 0))
         else:
             known = frame.known | {value} if frame.shape.shape.is_unique else frame.known
             items = (*frame.items, value) if frame.is_compared else frame.items
-            array = self._array(frame.parent, frame.shape, frame.count, frame.contained, known, items)
+            array = self.one(ArrayFrame, frame.parent, frame.shape, frame.count, frame.contained, known, items)
             yield Reading(array, Gap(0, "array's more", 0))
 
     def _behind_bracket(self, frame: Frame) -> Iterator[Reading]:
         """The reading behind the bracket of a frame."""
         value: Value = b""
         if frame.is_compared and isinstance(frame, ObjectFrame):
-            value = self._object_value(frame.members)
+            value = self.one(ObjectValue, frame.members)
         elif frame.is_compared and isinstance(frame, ArrayFrame):
-            value = self._array_value(frame.items)
+            value = self.one(ArrayValue, frame.items)
         return self._behind(frame.parent, value)
 
-    def _object(
-        self,
-        parent: Frame | None,
-        shape: ObjectShape,
-        used: frozenset[int] = _NOTHING,
-        others: frozenset[bytes] = _NOTHING,
-        key: bytes = b"",
-        members: Members = _NOTHING,
-    ) -> Frame:
-        """The one frame with these parts."""
-        parts = (parent, shape, used, others, key, members)
-        return self._frames.get(parts) or self._frames.setdefault(parts, ObjectFrame(*parts))
-
-    def _array(
-        self,
-        parent: Frame | None,
-        shape: ArrayShape,
-        count: int = 0,
-        contained: int = 0,
-        known: Known = _NOTHING,
-        items: tuple[Value, ...] = (),
-    ) -> Frame:
-        """The one frame with these parts."""
-        parts = (parent, shape, count, contained, known, items)
-        return self._frames.get(parts) or self._frames.setdefault(parts, ArrayFrame(*parts))
-
-    def _object_value(self, members: Members) -> ObjectValue:
-        """The one object with some members."""
-        found = self._values.get(members) or self._values.setdefault(members, ObjectValue(members))
-        assert isinstance(found, ObjectValue)
-        return found
-
-    def _array_value(self, items: tuple[Value, ...]) -> ArrayValue:
-        """The one array with some items."""
-        found = self._values.get(items) or self._values.setdefault(items, ArrayValue(items))
-        assert isinstance(found, ArrayValue)
+    def one(self, kind: type[T], *parts: Any) -> T:
+        """The one frame, object or array with some parts."""
+        key = kind, parts
+        found: T = self._made.get(key) or self._made.setdefault(key, kind(*parts))
         return found
 
     # ---------------------------------------------------------------------------------- white space
@@ -295,7 +264,7 @@ class JsonInterpreter:
         elif awaited != "bracket":
             for node, role in self.roles(frame):
                 count, contained = frame.count + 1, frame.contained + role
-                after = self._array(frame.parent, shape, count, contained, frame.known, frame.items)
+                after = self.one(ArrayFrame, frame.parent, shape, count, contained, frame.known, frame.items)
                 yield from self._begin(after, node, byte)
 
     # --------------------------------------------------------------------------------------- values
@@ -306,10 +275,12 @@ class JsonInterpreter:
         for shape in self.nodes[node]:
             if isinstance(shape, ObjectShape):
                 if byte == ord("{"):
-                    yield Reading(self._object(frame, shape), Gap(self._spacing.opened, "first key", 0))
+                    opened: Frame = self.one(ObjectFrame, frame, shape, _NOTHING, _NOTHING, b"", _NOTHING)
+                    yield Reading(opened, Gap(self._spacing.opened, "first key", 0))
             elif isinstance(shape, ArrayShape):
                 if byte == ord("["):
-                    yield Reading(self._array(frame, shape), Gap(self._spacing.opened, "first item", 0))
+                    opened = self.one(ArrayFrame, frame, shape, 0, 0, _NOTHING, ())
+                    yield Reading(opened, Gap(self._spacing.opened, "first item", 0))
             elif isinstance(shape, WordShape):
                 if shape.begun(text):
                     yield Reading(frame, Word(shape, text))
@@ -361,7 +332,7 @@ class JsonInterpreter:
             index, node = found
             used = frame.used if index == OTHER else frame.used | {index}
             others = frame.others | {place.content} if index == OTHER else frame.others
-            after = self._object(frame.parent, shape, used, others, place.content, frame.members)
+            after = self.one(ObjectFrame, frame.parent, shape, used, others, place.content, frame.members)
             yield Reading(after, Gap(self._spacing.before_colon, "colon", node))
 
 

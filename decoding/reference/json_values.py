@@ -23,18 +23,6 @@ class Number(NamedTuple):
     digits: str
     exponent: int
 
-    def plain(self) -> bytes:
-        """The spelling without an exponent.
-
-        >>> value_of(b"-15e-3").plain(), value_of(b"1e2").plain()
-        (b'-0.015', b'100')
-        """
-        digits = (self.digits or "0") + "0" * self.exponent
-        if self.exponent < 0:
-            digits = digits.rjust(1 - self.exponent, "0")
-            digits = f"{digits[: self.exponent]}.{digits[self.exponent :]}"
-        return ("-" * self.is_negative + digits).encode()
-
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ObjectValue:
@@ -92,61 +80,57 @@ class NumberAutomaton:
     rows : the next state for each state and byte, -1 for none.
     accepting : whether each state accepts.
 
-    INVARIANT: it reads no exponent, or all that there are.
     """
 
     def __init__(self, rows: list[list[int]], accepting: list[bool]) -> None:
         self.rows = rows
         self.accepting = accepting
-        self._ends_with_zeros = _only_zeros(rows)
+        self._has_digits = _with_digits(rows)
 
     def values(self, state: int, text: bytes) -> Iterator[Number]:
         """The numbers that begin with `text`, which led to `state`, each once; the shortest first.
 
-        It ends where there are finitely many, though they have endlessly many spellings: more zeros
-        behind the point, and an exponent of 0, do not change the number.
+        It ends where there are finitely many, though they may have endlessly many spellings.
         """
         found: set[Number] = set()
         seen, todo = {(state, text)}, [(state, text)]
         for at, begun in todo:  # grows while it is read
             is_zero = _is_zero_with_exponent(begun)
-            is_fixed = is_zero or (self._ends_with_zeros[at] and b"." in begun)
-            if is_fixed or self.accepting[at]:
+            if is_zero or self.accepting[at]:
                 value = Number(False, "", 0) if is_zero else value_of(begun)
                 if value not in found:
                     found.add(value)
                     yield value
-            if is_fixed:
-                continue
-            for byte in b"7153908642.-+eE":  # PERF: digits with which few numbers of a text go on
-                after, longer = self.rows[at][byte], _shortened(begun + bytes([byte]))
+            for byte in b"" if is_zero else b"7153908642.-+eE":  # PERF: few of a text go on so
+                after = self.rows[at][byte]
+                longer = self._shortened(begun + bytes([byte]), after)
                 if after >= 0 and (after, longer) not in seen:
                     seen.add((after, longer))
                     todo.append((after, longer))
 
+    def _shortened(self, text: bytes, state: int) -> bytes:
+        """A beginning of the same values: without zeros that do not matter, whatever follows.
 
-def _only_zeros(rows: list[list[int]]) -> list[bool]:
-    """For each state of an automaton over bytes, whether no byte but zeros can come any more."""
-    found = [all(after < 0 or byte == ord("0") for byte, after in enumerate(row)) for row in rows]
-    changed = True
-    while changed:
-        changed = False
-        for state, row in enumerate(rows):
-            if found[state] and not all(found[after] for after in row if after >= 0):
-                found[state], changed = False, True
+        They are those that begin an exponent, but for the last, and those behind the point where no
+        other digit can follow. So a text has no more than the states can tell apart.
+        """
+        mantissa, mark, exponent = text.lower().partition(b"e")
+        if not mark:
+            return text if b"." not in text or self._has_digits[state] else text.rstrip(b"0")
+        sign = exponent[:1] if exponent[:1] in (b"+", b"-") else b""
+        digits = exponent[len(sign) :]
+        return mantissa + mark + sign + (digits.lstrip(b"0") or digits[:1])
+
+
+def _with_digits(rows: list[list[int]]) -> list[bool]:
+    """For each state of an automaton over bytes, whether digits may follow that are not all 0."""
+    found, before = [any(row[byte] >= 0 for byte in b"123456789") for row in rows], list[bool]()
+    while found != before:
+        before = found
+        found = [has or (row[0x30] >= 0 and before[row[0x30]]) for has, row in zip(before, rows, strict=True)]
     return found
 
 
 def _is_zero_with_exponent(text: bytes) -> bool:
     mantissa, mark, _ = text.lower().partition(b"e")
     return bool(mark) and not mantissa.strip(b"+-.0")
-
-
-def _shortened(text: bytes) -> bytes:
-    """A beginning of the same values: without the zeros that begin the exponent, but the last."""
-    mantissa, mark, exponent = text.lower().partition(b"e")
-    if not mark:
-        return text
-    sign = exponent[:1] if exponent[:1] in (b"+", b"-") else b""
-    digits = exponent[len(sign) :]
-    return mantissa + mark + sign + (digits.lstrip(b"0") or digits[:1])
