@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import add
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -230,9 +231,9 @@ class Costs:
             return []
         if lowest > MOST_LOWEST:
             return [self._member(lowest, 0)] * n
-        taken = Counter([text_cost(key) + self._behind_key(shape, key) for key in others])
-        if shape.automaton is None:
-            taken.update([text_cost(key) + self._behind_key(shape, key) for key in shape.shape.keys])
+        there = [*others, *(shape.shape.keys if shape.automaton is None else ())]
+        behind = [self._node_cost(shape.shape.others[shape.class_of(key)]) for key in there]
+        taken = Counter(map(add, map(text_cost, there), behind))
         found: list[int] = []
         for cost in range(lowest, lowest + MOST_COST):
             free = min(costs.n_of(cost) - taken[cost], n - len(found))
@@ -240,11 +241,6 @@ class Costs:
             if len(found) == n:
                 return found
         return found + [self._member(lowest, 0)] * (n - len(found))
-
-    def _behind_key(self, shape: ObjectShape, key: bytes) -> int:
-        """The bytes of the value of a key as of one that is not named."""
-        end = 0 if shape.automaton is None or shape.ends is None else shape.ends[shape.automaton.after(0, key)]
-        return self._node_cost(shape.shape.others[end])
 
     def _array_tail(
         self, shape: ArrayShape, count: int, contained: int, n_more: int = 0, known: Known = frozenset()

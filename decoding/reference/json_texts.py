@@ -39,7 +39,6 @@ from maskwright.decoding.reference.json_shapes import (
     WordShape,
 )
 from maskwright.decoding.reference.json_values import ArrayValue, ObjectValue, Value, value_of
-from maskwright.decoding.reference.json_words import Refusal
 
 MOST_READINGS = 20_000
 """BOUND: readings of one text. Alternatives inside alternatives may double them each time."""
@@ -100,16 +99,16 @@ class JsonInterpreter:
         """Whether the text is legal as a whole."""
         return any(self._is_whole(one) for reading in readings for one in (reading, *self._ended(reading)))
 
-    def refusals(self, readings: Readings, byte: int) -> tuple[Refusal, ...]:
+    def refusals(self, readings: Readings, byte: int) -> tuple[str, ...]:
         """Why each reading ends at a byte: a reason for each that does."""
-        found: dict[Refusal, None] = {}
+        found: dict[str, None] = {}
         for one in readings:
             if not list(self._step(one, byte)):
                 equal = next(self._read(one, byte), None)
-                found[words.of_byte(self, one, byte) if equal is None else words.of_equal(equal.frame)] = None
+                found[words.of_byte(self, one, byte) if equal is None else words.of_equal(equal)] = None
         return tuple(found)
 
-    def refusals_of_end(self, readings: Readings) -> tuple[Refusal, ...]:
+    def refusals_of_end(self, readings: Readings) -> tuple[str, ...]:
         """Why the text is not legal as a whole: a reason for each reading; () if it is."""
         if self.is_complete(readings):
             return ()
@@ -360,20 +359,19 @@ def tokens_allowed(interpreter: JsonInterpreter, readings: Readings, tokens: Seq
 
     Cost: that of reading the bytes of all tokens, of beginnings that several have once.
     """
+    known: dict[bytes, Readings] = {}
     found = []
-    path, before = [readings], b""
-    for i in sorted(range(len(tokens)), key=tokens.__getitem__):
-        token = tokens[i]
-        shared = next((k for k, (a, b) in enumerate(zip(token, before, strict=False)) if a != b), None)
-        shared = min(len(token), len(before)) if shared is None else shared
-        del path[shared + 1 :]
-        while path[-1] and len(path) <= len(token):
-            path.append(interpreter.read(path[-1], token[len(path) - 1]))
-        before = token[: len(path) - 1]
-        if token and len(path) == len(token) + 1 and path[-1]:
-            found.append(i)
-    allowed = set(found)
-    return [i in allowed for i in range(len(tokens))]
+    for token in tokens:
+        here = readings
+        for end, byte in enumerate(token, 1):
+            if not here:
+                break
+            begun = token[:end]
+            if begun not in known:
+                known[begun] = interpreter.read(here, byte)
+            here = known[begun]
+        found.append(bool(token and here))
+    return found
 
 
-__all__ = ["JsonInterpreter", "Refusal", "bytes_allowed", "tokens_allowed"]
+__all__ = ["JsonInterpreter", "bytes_allowed", "tokens_allowed"]
