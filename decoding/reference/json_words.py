@@ -257,7 +257,7 @@ def of_equal(reading: Reading) -> str:
     item = path_of(around.parent) if around is not None else path_of(frame)
     message = "the item would be equal to one before it, whatever follows"
     is_listed = not isinstance(place, Gap) and isinstance(place.shape, WordShape | LiteralShape)
-    left = values_of([place.shape], known_of(frame)) if is_listed else ""  # type: ignore[union-attr, list-item]
+    left = values_of([place.shape], known_of(frame)) if is_listed else ""  # type: ignore[union-attr]
     return _at(item, f"{message}; expected {left}" if left else message)
 
 
