@@ -176,7 +176,7 @@ class Completions:
         elif isinstance(shape, AutomatonShape):
             yield from shape.strings(0, 0, b"", None)
         elif isinstance(shape, NumberShape):
-            yield from shape.automaton.values(0, b"")
+            yield from shape.values(0, b"")
         elif isinstance(shape, ObjectShape):
             yield from map(self._object_of, self._objects(shape))
         else:
@@ -279,7 +279,7 @@ class Completions:
         if isinstance(place, Word):
             return iter(dict.fromkeys(place.shape.values[text] for text in place.shape.begun(place.text)))
         if isinstance(place, Digits):
-            return place.shape.automaton.values(place.state, place.text)
+            return place.shape.values(place.state, place.text)
         if isinstance(place, Quoted):
             if isinstance(place.shape, ObjectShape):
                 return map(self._object_of, self._keyed(frame, place.shape, place))  # type: ignore[arg-type]

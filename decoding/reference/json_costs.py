@@ -392,7 +392,7 @@ class Costs:
         known = known_of(frame)
         if found[place.state] or not (known and value_of(place.text) in known):
             return found[place.state]
-        return 1 + min(found[after] for after in place.shape.automaton.rows[place.state] if after >= 0)
+        return 1 + min(found[after] for after in place.shape.rows[place.state] if after >= 0)
 
     def rest(self, frame: Frame | None) -> int:
         """The bytes behind a value in a frame."""

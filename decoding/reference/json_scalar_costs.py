@@ -110,7 +110,7 @@ class ShortNumbers:
     """
 
     def __init__(self, shape: NumberShape) -> None:
-        rows, accepting = shape.automaton.rows, shape.automaton.accepting
+        rows, accepting = shape.rows, shape.accepting
         self.length_of: dict[Value, int] = {}
         self.n_of: list[int] = []
         begun = [(0, b"")]

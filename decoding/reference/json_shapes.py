@@ -28,7 +28,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
 )
 from maskwright.decoding.reference.json_characters import Characters, Ranges, is_in
-from maskwright.decoding.reference.json_values import NumberAutomaton, Value, value_of
+from maskwright.decoding.reference.json_values import Number, Value, value_of
 
 OTHER = -1
 """Stands for a key that is not named."""
@@ -58,12 +58,64 @@ def _value_of_text(text: bytes) -> Value:
 
 
 class NumberShape:
-    """Numbers. The state of the automaton and the text say where a number stands."""
+    """Numbers. The state of the automaton and the text say where a number stands.
+
+    rows : the next state for each state and byte, -1 for none.
+    accepting : whether each state accepts.
+    """
 
     def __init__(self, shape: Numbers) -> None:
         self.shape = shape
-        rows, accepting = shape.automaton.next_state.tolist(), shape.automaton.is_accepting.tolist()
-        self.automaton = NumberAutomaton(rows, accepting)
+        self.rows: list[list[int]] = shape.automaton.next_state.tolist()
+        self.accepting: list[bool] = shape.automaton.is_accepting.tolist()
+
+    @cached_property
+    def _has_digits(self) -> list[bool]:
+        """For each state, whether digits may follow that are not all 0."""
+        found, before = [any(row[byte] >= 0 for byte in b"123456789") for row in self.rows], list[bool]()
+        while found != before:
+            before = found
+            found = [has or (row[0x30] >= 0 and before[row[0x30]]) for has, row in zip(before, self.rows, strict=True)]
+        return found
+
+    def values(self, state: int, text: bytes) -> Iterator[Number]:
+        """The numbers that begin with `text`, which led to `state`, each once; the shortest first.
+
+        It ends where there are finitely many, though they may have endlessly many spellings.
+        """
+        found: set[Number] = set()
+        seen, todo = {(state, text)}, [(state, text)]
+        for at, begun in todo:  # grows while it is read
+            is_zero = _is_zero_with_exponent(begun)
+            if is_zero or self.accepting[at]:
+                value = Number(False, "", 0) if is_zero else value_of(begun)
+                if value not in found:
+                    found.add(value)
+                    yield value
+            for byte in b"" if is_zero else b"7153908642.-+eE":  # PERF: few of a text go on so
+                after = self.rows[at][byte]
+                longer = self._shortened(begun + bytes([byte]), after)
+                if after >= 0 and (after, longer) not in seen:
+                    seen.add((after, longer))
+                    todo.append((after, longer))
+
+    def _shortened(self, text: bytes, state: int) -> bytes:
+        """A beginning of the same values: without zeros that do not matter, whatever follows.
+
+        They are those that begin an exponent, but for the last, and those behind the point where no
+        other digit can follow. So a text has no more than the states can tell apart.
+        """
+        mantissa, mark, exponent = text.lower().partition(b"e")
+        if not mark:
+            return text if b"." not in text or self._has_digits[state] else text.rstrip(b"0")
+        sign = exponent[:1] if exponent[:1] in (b"+", b"-") else b""
+        digits = exponent[len(sign) :]
+        return mantissa + mark + sign + (digits.lstrip(b"0") or digits[:1])
+
+
+def _is_zero_with_exponent(text: bytes) -> bool:
+    mantissa, mark, _ = text.lower().partition(b"e")
+    return bool(mark) and not mantissa.strip(b"+-.0")
 
 
 class LiteralShape:

@@ -136,7 +136,7 @@ class JsonInterpreter:
             if isinstance(place, Word):
                 if place.shape.begun(longer):
                     yield Reading(frame, place._replace(text=longer))
-            elif (state := place.shape.automaton.rows[place.state][byte]) >= 0:
+            elif (state := place.shape.rows[place.state][byte]) >= 0:
                 yield Reading(frame, place._replace(state=state, text=longer))
             for after in self._ended(reading) if byte in _BEHIND else ():
                 yield from self._gap(after.frame, after.place, byte)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ class JsonInterpreter:
         frame, place = reading
         if isinstance(place, Word) and place.text in place.shape.values:
             value = place.shape.values[place.text]
-        elif isinstance(place, Digits) and place.shape.automaton.accepting[place.state]:
+        elif isinstance(place, Digits) and place.shape.accepting[place.state]:
             value = value_of(place.text) if place.text else b""
         else:
             return
@@ -284,7 +284,7 @@ class JsonInterpreter:
                 if shape.begun(text):
                     yield Reading(frame, Word(shape, text))
             elif isinstance(shape, NumberShape):
-                state = shape.automaton.rows[0][byte]
+                state = shape.rows[0][byte]
                 if state >= 0:
                     yield Reading(frame, Digits(shape, state, text if _holds_compared(frame) else b""))
             elif byte == QUOTE:

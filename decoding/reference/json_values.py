@@ -1,4 +1,4 @@
-"""Values that the items of an array are compared by, and the numbers that begin with some text.
+"""Values that the items of an array are compared by.
 
 An object or an array is known by what it is, not by its content: the interpreter makes one of equal
 content once, so that deep values are compared at once.
@@ -6,7 +6,6 @@ content once, so that deep values are compared at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -72,65 +71,3 @@ def _integer(text: str) -> int:
         part = digits[begin : begin + 4000]
         value = value * 10 ** len(part) + int(part)
     return -value if text.startswith("-") else value
-
-
-class NumberAutomaton:
-    """The numbers of an automaton over bytes.
-
-    rows : the next state for each state and byte, -1 for none.
-    accepting : whether each state accepts.
-
-    """
-
-    def __init__(self, rows: list[list[int]], accepting: list[bool]) -> None:
-        self.rows = rows
-        self.accepting = accepting
-        self._has_digits = _with_digits(rows)
-
-    def values(self, state: int, text: bytes) -> Iterator[Number]:
-        """The numbers that begin with `text`, which led to `state`, each once; the shortest first.
-
-        It ends where there are finitely many, though they may have endlessly many spellings.
-        """
-        found: set[Number] = set()
-        seen, todo = {(state, text)}, [(state, text)]
-        for at, begun in todo:  # grows while it is read
-            is_zero = _is_zero_with_exponent(begun)
-            if is_zero or self.accepting[at]:
-                value = Number(False, "", 0) if is_zero else value_of(begun)
-                if value not in found:
-                    found.add(value)
-                    yield value
-            for byte in b"" if is_zero else b"7153908642.-+eE":  # PERF: few of a text go on so
-                after = self.rows[at][byte]
-                longer = self._shortened(begun + bytes([byte]), after)
-                if after >= 0 and (after, longer) not in seen:
-                    seen.add((after, longer))
-                    todo.append((after, longer))
-
-    def _shortened(self, text: bytes, state: int) -> bytes:
-        """A beginning of the same values: without zeros that do not matter, whatever follows.
-
-        They are those that begin an exponent, but for the last, and those behind the point where no
-        other digit can follow. So a text has no more than the states can tell apart.
-        """
-        mantissa, mark, exponent = text.lower().partition(b"e")
-        if not mark:
-            return text if b"." not in text or self._has_digits[state] else text.rstrip(b"0")
-        sign = exponent[:1] if exponent[:1] in (b"+", b"-") else b""
-        digits = exponent[len(sign) :]
-        return mantissa + mark + sign + (digits.lstrip(b"0") or digits[:1])
-
-
-def _with_digits(rows: list[list[int]]) -> list[bool]:
-    """For each state of an automaton over bytes, whether digits may follow that are not all 0."""
-    found, before = [any(row[byte] >= 0 for byte in b"123456789") for row in rows], list[bool]()
-    while found != before:
-        before = found
-        found = [has or (row[0x30] >= 0 and before[row[0x30]]) for has, row in zip(before, rows, strict=True)]
-    return found
-
-
-def _is_zero_with_exponent(text: bytes) -> bool:
-    mantissa, mark, _ = text.lower().partition(b"e")
-    return bool(mark) and not mantissa.strip(b"+-.0")

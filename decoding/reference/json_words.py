@@ -92,7 +92,7 @@ def values_of(node: Sequence[ReadShape], known: Known = frozenset()) -> str:
         if isinstance(shape, WordShape):
             names.extend(text.decode(errors="replace") for text in shape.texts if shape.values[text] not in known)
         elif isinstance(shape, NumberShape):
-            names.append("a number" if any(row[ord(".")] >= 0 for row in shape.automaton.rows) else "an integer")
+            names.append("a number" if any(row[ord(".")] >= 0 for row in shape.rows) else "an integer")
         elif isinstance(shape, LiteralShape):
             names.extend(quoted(text) for text in shape.texts if text not in known)
         elif isinstance(shape, AutomatonShape):
@@ -241,9 +241,9 @@ def of_scalar(frame: Frame | None, place: Word | Digits, byte: int = 0) -> str:
         return _at(path, f"expected {one_of(texts)}")
     if byte in OF_NUMBERS:
         return _at(path, f"no number that may stand here goes on with {chr(byte)!r}")
-    if isinstance(frame, ArrayFrame) and place.shape.automaton.accepting[place.state]:
+    if isinstance(frame, ArrayFrame) and place.shape.accepting[place.state]:
         return _at(path, "the number may not end here: an item before it is equal")
-    row = place.shape.automaton.rows[place.state]
+    row = place.shape.rows[place.state]
     shown = [chr(byte) for byte in range(0x7F) if row[byte] >= 0]
     return _at(path, f"the number may not go on or end so: expected {one_of(shown)}")
 

@@ -12,8 +12,10 @@ from random_graphs import automaton
 from shares import share
 
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.shapes import Numbers
 from maskwright.decoding.reference.json_characters import ALL, Characters, is_in, spelled, whole
-from maskwright.decoding.reference.json_values import NumberAutomaton, value_of
+from maskwright.decoding.reference.json_shapes import NumberShape
+from maskwright.decoding.reference.json_values import value_of
 
 SAMPLE = [*range(0x300), *range(0xD700, 0xE100, 7), 0x20AC, 0xFFFF, 0x10000, 0x1F600, 0x1F601, 0x10FFFF]
 CHARACTERS = [chr(point) for point in SAMPLE if not 0xD800 <= point < 0xE000]
@@ -153,7 +155,7 @@ NUMBERS = ("0|1", r"1\.0+", r"0(\.0*1)?", "-?0(e[0-9]+)?", "1(0*|0*e-?[0-9]+)", 
 def test_new_numbers_that_go_on(pattern: str) -> None:
     """Against all numbers of up to nine bytes, with known numbers that are among the shorter ones."""
     dfa = automaton(pattern)
-    automaton_of_numbers = NumberAutomaton(dfa.next_state.tolist(), dfa.is_accepting.tolist())
+    shape = NumberShape(Numbers(dfa))
     texts = [b""]
     for text in texts:  # grows while it is read
         if len(text) < 8:
@@ -167,7 +169,7 @@ def test_new_numbers_that_go_on(pattern: str) -> None:
         for text in texts[:60]:
             if len(text) > 4:
                 continue
-            values = automaton_of_numbers.values(dfa.run(text), text)
+            values = shape.values(dfa.run(text), text)
             wanted = any(one.startswith(text) and value_of(one) not in known for one in whole_ones)
             assert any(value not in known for value in values) == wanted, (text, known)
 
