@@ -36,6 +36,7 @@ from maskwright.decoding.reference.json_shapes import (
     NumberShape,
     ObjectShape,
     ReadNodes,
+    ReadShape,
     WordShape,
 )
 from maskwright.decoding.reference.json_values import ArrayValue, ObjectValue, Value, value_of
@@ -59,7 +60,7 @@ class JsonInterpreter:
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
-        self.nodes = ReadNodes(texts.graph.nodes)
+        self.nodes: Sequence[tuple[ReadShape, ...]] = ReadNodes(texts.graph.nodes)
         self.n_equal = 0
         self._spacing = texts.spacing
         self._made: WeakValueDictionary[Any, Any] = WeakValueDictionary()

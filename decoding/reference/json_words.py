@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.shapes import Escapes, Texts
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON, SPACES
 from maskwright.decoding.reference.json_characters import BACKSLASH, QUOTE, SPACE, spelled
 from maskwright.decoding.reference.json_places import (
@@ -16,6 +16,7 @@ from maskwright.decoding.reference.json_places import (
     ObjectFrame,
     Quoted,
     Reading,
+    Readings,
     Word,
     known_of,
     path_of,
@@ -32,12 +33,20 @@ from maskwright.decoding.reference.json_shapes import (
 )
 from maskwright.decoding.reference.json_values import Known
 
-if TYPE_CHECKING:
-    from maskwright.decoding.reference.json_texts import JsonInterpreter
-
 OF_NUMBERS = b"0123456789.+-eE"
 MOST_NAMED = 8
 """Keys or values that are named in a message."""
+
+
+class Reader(Protocol):
+    """What reasons ask of the interpreter: see `JsonInterpreter`."""
+
+    texts: Texts
+    nodes: Sequence[tuple[ReadShape, ...]]
+
+    def ended(self, readings: Readings) -> Readings: ...
+    def roles(self, frame: ArrayFrame) -> list[tuple[int, int]]: ...
+    def longer(self, frame: Frame | None, place: Quoted, byte: int) -> Quoted | None: ...
 
 
 def _at(path: str, what: str) -> str:
@@ -113,7 +122,7 @@ def keys_of(frame: ObjectFrame) -> str:
     return one_of([*names[: MOST_NAMED - 1], other]) if names else other.replace("any other", "any")
 
 
-def of_byte(reader: JsonInterpreter, reading: Reading, byte: int) -> str:
+def of_byte(reader: Reader, reading: Reading, byte: int) -> str:
     """Why a reading ends at a byte, if not for an equal item."""
     frame, place = reading
     if isinstance(place, Quoted):
@@ -145,7 +154,7 @@ def of_space(frame: Frame | None, place: Gap, byte: int) -> str:
     return _at(where, f"{name} may not stand here" + ", unless the bracket may be closed" * is_behind)
 
 
-def of_token(reader: JsonInterpreter, frame: Frame | None, place: Gap, byte: int) -> str:
+def of_token(reader: Reader, frame: Frame | None, place: Gap, byte: int) -> str:
     """A byte that may not come where white space may end."""
     awaited = place.awaited
     if awaited == "end":
@@ -196,7 +205,7 @@ def _are(count: int) -> str:
     return "is 1" if count == 1 else f"are {count or 'none'}"
 
 
-def _in_array(reader: JsonInterpreter, frame: ArrayFrame, place: Gap, byte: int) -> str:
+def _in_array(reader: Reader, frame: ArrayFrame, place: Gap, byte: int) -> str:
     shape = frame.shape
     path = path_of(frame, is_inside=False)
     may_end = shape.may_end(frame.count, frame.contained) and place.awaited != "item"
@@ -335,7 +344,7 @@ def of_key_end(frame: ObjectFrame, place: Quoted) -> str:
     return _at(path, f"property {name} may not come here{allowed}")
 
 
-def of_end(reader: JsonInterpreter, reading: Reading) -> str:
+def of_end(reader: Reader, reading: Reading) -> str:
     """Why a text is not complete."""
     frame, place = reading
     if isinstance(place, Quoted):
