@@ -44,9 +44,14 @@ class Reader(Protocol):
     texts: Texts
     nodes: Sequence[tuple[ReadShape, ...]]
 
-    def ended(self, readings: Readings) -> Readings: ...
-    def roles(self, frame: ArrayFrame) -> list[tuple[int, int]]: ...
-    def longer(self, frame: Frame | None, place: Quoted, byte: int) -> Quoted | None: ...
+    def ended(self, readings: Readings) -> Readings:
+        """The readings in which a word or a number has ended."""
+
+    def roles(self, frame: ArrayFrame) -> list[tuple[int, int]]:
+        """What the next item may be."""
+
+    def longer(self, frame: Frame | None, place: Quoted, byte: int) -> Quoted | None:
+        """A place in a string with one more byte."""
 
 
 def _at(path: str, what: str) -> str:
