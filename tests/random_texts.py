@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from naive_json_texts import compared, parsed
@@ -14,6 +14,7 @@ from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
     Escapes,
+    ItemState,
     Numbers,
     Objects,
     Shape,
@@ -23,8 +24,7 @@ from maskwright.analysis.schema.shapes import (
     Texts,
 )
 from maskwright.analysis.schema.spacing import ANY, CLOSES, GOES_ON, Spacing
-from maskwright.decoding.reference.json_characters import SHORT_ESCAPES, Characters
-from maskwright.decoding.reference.json_item_states import items_to_end
+from maskwright.decoding.reference.json_characters import ALL, SHORT_ESCAPES, Characters
 
 NEVER = 1 << 20
 PLAIN = b"ab01cdefghij 23456789"
@@ -147,7 +147,7 @@ class _Writer:
         if isinstance(shape, StringLiterals):
             return self.string(rng.choice(shape.texts))
         assert isinstance(shape, Strings)
-        return self.string(random_characters(rng, Characters.of_dfa(shape.automaton), shape.least, shape.most))
+        return self.string(random_characters(rng, Characters(shape.automaton), shape.least, shape.most))
 
     def string(self, content: bytes) -> bytes:
         """A spelling of a string."""
@@ -203,7 +203,7 @@ class _Writer:
     def _other(self, shape: Objects, others: dict[bytes, int]) -> tuple[bytes, int] | None:
         """Another key with its node; None if none was found soon."""
         keys = shape.key_automaton
-        characters = Characters.of_dfa(None) if keys is None else Characters.of_keys(keys)
+        characters = Characters(None) if keys is None else Characters.of_keys(keys)
         for _ in range(100):
             key = random_characters(self.rng, characters, 0, None)
             if key in others or (keys is None and key in shape.keys):
@@ -288,16 +288,29 @@ def random_string(rng: random.Random, dfa: Dfa) -> bytes:
         state = int(dfa.next_state[state, text[-1]])
 
 
+def items_to_end(states: Sequence[ItemState], has_values: Callable[[int], bool]) -> dict[int, int]:
+    """A number for each state that reaches an end by nodes that have values.
+
+    0 at an end; from each other state an item leads to one with a lower number.
+    """
+    far = {number: 0 for number, state in enumerate(states) if state.is_end}
+    n_known = -1
+    while n_known < len(far):
+        n_known = len(far)
+        for number, state in enumerate(states):
+            ways = [far[after] for node, after in state.moves if after in far and has_values(node)]
+            if number not in far and ways:
+                far[number] = 1 + min(ways)
+    return far
+
+
 def random_characters(rng: random.Random, characters: Characters, least: int, most: int | None) -> bytes:
     """A string of an automaton and a range of lengths, as UTF-8."""
     text, state, length = b"", 0, 0
     while True:
         left = None if most is None else most - length
         is_end = length >= least and characters.accepting[state]
-        can_go_on = left != 0 and any(
-            characters.n_strings(after, least - length - 1, None if left is None else left - 1)
-            for after in characters.steps(state, ((0, 0xD7FF), (0xE000, 0x10FFFF)))
-        )
+        can_go_on = left != 0 and characters.goes_on(state, least - length, left, ALL)
         if is_end and (not can_go_on or rng.random() < 0.4):
             return text
         while True:
@@ -308,6 +321,6 @@ def random_characters(rng: random.Random, characters: Characters, least: int, mo
             if 0xD800 <= point < 0xE000:
                 continue
             after = characters.after(state, chr(point).encode())
-            if after >= 0 and characters.n_strings(after, least - length - 1, None if left is None else left - 1):
+            if after >= 0 and characters.goes_on(after, least - length - 1, None if left is None else left - 1):
                 break
         text, state, length = text + chr(point).encode(), after, length + 1

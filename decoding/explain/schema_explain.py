@@ -24,7 +24,6 @@ from maskwright.decoding.explain.explanation import (
     shown_bytes,
 )
 from maskwright.decoding.reference.json_texts import JsonInterpreter, bytes_allowed
-from maskwright.decoding.reference.json_words import Refusal
 from maskwright.maskstore.vocabulary import Vocabulary
 
 MOST_REASONS = 4
@@ -47,7 +46,7 @@ class _AutomatonReader:
     def is_complete(self, readings: tuple[int, ...]) -> bool:
         return bool(self._automaton.is_accepting[readings[0]])
 
-    def refusals(self, *_: Any) -> tuple[Refusal, ...]:
+    def refusals(self, *_: Any) -> tuple[str, ...]:
         return ()
 
     refusals_of_end = refusals
@@ -75,7 +74,7 @@ class SchemaExplainer:
         at, refusals = position_of(text, good), self.reader.refusals(readings, text[good])
         why = f"{shown_bytes(text[good : good + 1])} cannot come here; allowed: {self._shown(readings)}"
         if refusals or not readings:
-            why = str(refusals[0]) if refusals else "no text is legal"
+            why = refusals[0] if refusals else "no text is legal"
         why += mark_hint(text, good)
         summary = f"not legal under {self.name} at line {at.line}, column {at.column}: {why}"
         return self._explanation("the text", summary, text, good, readings, attempts=_attempts(refusals))
@@ -96,7 +95,7 @@ class SchemaExplainer:
             return Explanation(self.name, what, "allowed", f"{what} may come next", position=at)
         refusals = self.reader.refusals(after, data[good])
         byte = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come here"
-        why = "; ".join([*[byte] * bool(good or not refusals), *map(str, refusals[:1])])
+        why = "; ".join([*[byte] * bool(good or not refusals), *refusals[:1]])
         summary = f"{what} is not legal here under {self.name}: {why}; allowed: {self._shown(after)}"
         return self._explanation(what, summary, text + data, len(text) + good, after, attempts=_attempts(refusals))
 
@@ -142,8 +141,8 @@ class SchemaExplainer:
         return listed_bytes(bytes_allowed(self.reader, readings))
 
 
-def _attempts(refusals: Sequence[Refusal]) -> tuple[Attempt, ...]:
-    return tuple(Attempt((), (), str(refusal), ()) for refusal in refusals[:MOST_REASONS])
+def _attempts(refusals: Sequence[str]) -> tuple[Attempt, ...]:
+    return tuple(Attempt((), (), refusal, ()) for refusal in refusals[:MOST_REASONS])
 
 
 def explain_schema(

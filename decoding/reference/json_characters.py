@@ -7,12 +7,15 @@ surrogate pair. A *range* is the first and the last of some characters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import chain
+from typing import TypeVar
 
-from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Escapes, KeyAutomaton
+
+T = TypeVar("T")
 
 QUOTE, BACKSLASH, SPACE, DELETE = 0x22, 0x5C, 0x20, 0x7F
 LAST = 0x10FFFF
@@ -45,9 +48,6 @@ MINIMAL_ESCAPES = {
 _HEX = b"0123456789abcdefABCDEF"
 _LENGTHS = ((0, 0x00, 0, 0x7F), (1, 0xC0, 0x80, 0x7FF), (2, 0xE0, 0x800, 0xFFFF), (3, 0xF0, FIRST_WIDE, LAST))
 """For each length of UTF-8: the bytes behind the first, the first byte's bits, the characters."""
-
-MOST_LENGTHS = 100_000
-"""BOUND: the lengths of strings that are looked at one by one."""
 
 
 def spelled(spelling: bytes, escapes: Escapes = "any") -> Ranges:
@@ -149,30 +149,24 @@ def is_in(character: int, ranges: Ranges) -> bool:
 class Characters:
     """An automaton over UTF-8, read character by character. State 0 is initial; -1 is none.
 
-    rows : the next state for each state and byte; None for the automaton with one state that reads
-        all characters.
+    dfa : None for the automaton with one state that reads all characters. Each of its states can
+        reach one that accepts.
     accepting : whether each state accepts.
 
     INVARIANT: it reads valid UTF-8 only.
     """
 
-    def __init__(self, rows: list[list[int]] | None, accepting: Sequence[bool]) -> None:
-        self._rows = rows
-        self.accepting = accepting
+    def __init__(self, dfa: Dfa | None) -> None:
+        self._dfa = dfa
+        self._rows = None if dfa is None else dfa.next_state.tolist()
+        self.accepting: list[bool] = [True] if dfa is None else dfa.is_accepting.tolist()
         self._steps: dict[tuple[int, Ranges], dict[int, int]] = {}
         self._rests: dict[tuple[int, int, int, int], dict[int, int]] = {}
-        self._counts: dict[int, tuple[list[dict[int, int]], dict[tuple[int, ...], int]]] = {}
-        self._states: list[int] = []
-
-    @classmethod
-    def of_dfa(cls, dfa: Dfa | None) -> Characters:
-        """The automaton of a `Dfa`; None for all strings."""
-        return cls(None, [True]) if dfa is None else cls(dfa.next_state.tolist(), dfa.is_accepting.tolist())
 
     @classmethod
     def of_keys(cls, keys: KeyAutomaton) -> Characters:
         """The automaton of keys, which accepts those of all classes."""
-        return cls(keys.next_state.tolist(), (keys.ends >= 0).tolist())
+        return cls(Dfa(keys.next_state, keys.ends >= 0))
 
     def after(self, state: int, text: bytes) -> int:
         """The state behind the UTF-8 of some characters, or -1."""
@@ -240,84 +234,79 @@ class Characters:
             row = self._rows[at]
             todo += [(begun + bytes([byte]), row[byte]) for byte in reversed(order) if row[byte] >= 0]
 
-    def strings(self, state: int, least: int, most: int | None, n: int) -> Iterator[bytes]:
-        """`n` strings that lead from a state to one that accepts, or all; the shortest first.
+    def _nearest(self, state: int, least: int) -> int:
+        """The fewest further characters, at least `least`, to an end of a string; -1 for none."""
+        least = max(least, 0)
+        return least if self._dfa is None else length_table(self._dfa).after(least, state)
 
-        least, most : as of `n_strings`.
+    def goes_on(self, state: int, least: int, most: int | None, ranges: Ranges | None = None) -> bool:
+        """Whether a string of some length leads from a state to one that accepts.
+
+        least, most : its characters; most : None for no limit.
+        ranges : of the first one, which there is; None if the string may also be empty.
+
+        Raises: LimitError as `length_table`.
         """
-        left = self.n_strings(state, least, most, 1 << (n - 1).bit_length())
-        left, length = min(left, n), max(least, 0)
-        while left > 0:
-            todo = [(b"", state, length)]
-            while todo and left > 0:
-                text, at, more = todo.pop()
-                if not more:
-                    yield text
+        if ranges is not None:
+            most = None if most is None else most - 1
+            return any(self.goes_on(after, least - 1, most) for after in self.steps(state, ranges))
+        if most is None and least <= 0:
+            return True
+        found = self._nearest(state, least)
+        return found >= 0 and (most is None or found <= most)
+
+    def strings(
+        self, state: int, least: int, most: int | None, content: bytes = b"", ranges: Ranges | None = None
+    ) -> Iterator[bytes]:
+        """The strings that begin with `content`, which led to `state`; the shortest first.
+
+        least, most, ranges : of what comes behind it, as of `goes_on`.
+        """
+        if ranges is None:
+            length = self._nearest(state, least)
+            while length >= 0 and (most is None or length <= most):
+                begun = walked((content, state, length), self._longer)
+                yield from (text for text, _, more in begun if not more)
+                length = self._nearest(state, length + 1)
+            return
+        for first, last in ranges:
+            left = sum(self.steps(state, ((first, last),)).values())
+            for point in range(first, last + 1):
+                if not left:
+                    break
+                character = chr(point).encode()
+                after = self.after(state, character)
+                if after >= 0:
                     left -= 1
-                    continue
-                found: list[tuple[bytes, int, int]] = []
-                lives = {
-                    after: n for after, n in self.steps(at, ALL).items() if self.n_strings(after, more - 1, more - 1)
-                }
-                # PERF: one character may lead on, of all that there are
-                wanted = min(left, sum(lives.values()))
-                for character, after in self.after_each(at) if wanted else ():
-                    if after in lives:
-                        found.append((text + character, after, more - 1))
-                        if len(found) == wanted:
-                            break
-                todo += reversed(found)
-            length += 1
+                    behind = None if most is None else most - 1
+                    yield from self.strings(after, least - 1, behind, content + character)
 
-    def n_strings(self, state: int, least: int, most: int | None, cap: int = 1) -> int:
-        """The number of strings of some lengths that lead from a state to one that accepts.
+    def _longer(self, begun: tuple[bytes, int, int]) -> Iterator[tuple[bytes, int, int]]:
+        """A text, its state and the number of characters to come, with one more of these."""
+        text, state, more = begun
+        if more:
+            steps = self.steps(state, ALL).items()
+            lives = {after: n for after, n in steps if self._nearest(after, more - 1) == more - 1}
+            left = sum(lives.values())  # PERF: one character may lead on, of all that there are
+            for character, after in self.after_each(state) if left else ():
+                if after in lives:
+                    yield text + character, after, more - 1
+                    left -= 1
+                    if not left:
+                        break
 
-        least, most : the lengths, in characters; most : None for no limit.
-        cap : at least 1; a greater number than this is not told from it.
 
-        Raises: LimitError if more than `MOST_LENGTHS` lengths must be looked at.
-        """
-        total, gain, length = 0, 0, max(least, 0)
-        while most is None or length <= most:
-            counts, n_vectors = self._of_length(length, cap)
-            if counts.get(state, 0):
-                total, gain = total + counts[state], 0
-            if total >= cap:
-                return cap
-            gain += 1
-            if gain > n_vectors and n_vectors:
-                break
-            length += 1
-        return total
-
-    def _of_length(self, length: int, cap: int) -> tuple[dict[int, int], int]:
-        """For each state the strings of a length that are accepted from there, up to `cap`.
-
-        Returns also how many lengths differ, 0 if that is not yet known.
-        """
-        vectors, known = self._counts.setdefault(cap, ([], {}))
-        if not self._states:
-            self._states = [0]
-            for one in self._states:  # grows while it is read
-                self._states.extend(after for after in self.steps(one, ALL) if after not in self._states)
-        while len(vectors) <= length and len(known) == len(vectors):
-            if not vectors:
-                row = {one: int(self.accepting[one]) for one in self._states}
-            else:
-                before = vectors[-1]
-                row = {
-                    one: min(cap, sum(n * before[after] for after, n in self.steps(one, ALL).items()))
-                    for one in self._states
-                }
-            if len(vectors) > MOST_LENGTHS:
-                raise LimitError(f"an automaton was asked for strings of more than {MOST_LENGTHS} characters")
-            known.setdefault(tuple(row.values()), len(vectors))
-            vectors.append(row)
-        if len(known) == len(vectors):
-            return vectors[length], 0
-        start = known[tuple(vectors[-1].values())]  # the last one is the first that was there before
-        period = len(vectors) - 1 - start
-        return vectors[length if length < start else start + (length - start) % period], len(vectors)
+def walked(start: T, after: Callable[[T], Iterator[T]]) -> Iterator[T]:
+    """`start` and all that comes after it, depth first. Each is asked for when it is wanted."""
+    yield start
+    stack = [after(start)]
+    while stack:
+        one = next(stack[-1], None)
+        if one is None:
+            stack.pop()
+        else:
+            yield one
+            stack.append(after(one))
 
 
 def _add(found: dict[int, int], more: dict[int, int]) -> None:

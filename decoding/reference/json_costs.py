@@ -8,15 +8,15 @@ than `MOST_DIGITS` bytes, and values that take more than `MOST_COST`, are counte
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from operator import add
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.regex.minimise import distances
-from maskwright.analysis.schema.shapes import NO_NODE
+from maskwright.analysis.schema.shapes import NO_NODE, ItemState
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
-from maskwright.decoding.reference.json_item_states import bytes_to_end
-from maskwright.decoding.reference.json_numbers import Number
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
     Digits,
@@ -51,7 +51,7 @@ from maskwright.decoding.reference.json_shapes import (
     WordShape,
 )
 from maskwright.decoding.reference.json_texts import JsonInterpreter
-from maskwright.decoding.reference.json_values import Known
+from maskwright.decoding.reference.json_values import Known, value_of
 
 DEEPEST = 16
 """BOUND: levels that are told apart where lines are indented; those below are as this one."""
@@ -90,7 +90,6 @@ class Costs:
         self._keys: dict[tuple[ReadShape, tuple[int, ...]], CharacterCosts] = {}
         self._digits: dict[ReadShape, list[int]] = {}
         self._names: dict[ReadShape, list[int]] = {}
-        self._numbers: dict[ReadShape, list[list[int]]] = {}
         self._short: dict[ReadShape, ShortNumbers] = {}
         self._rests: WeakKeyDictionary[Frame, int] = WeakKeyDictionary()
         self._inside = self._at(self._level + 1)
@@ -135,7 +134,7 @@ class Costs:
         if found is None:
             ends = [0] if shape.ends is None else shape.ends
             behind = [values[end] if end >= 0 else NEVER for end in ends]
-            characters = shape.automaton or Characters.of_dfa(None)
+            characters = shape.automaton or Characters(None)
             found = self._keys[shape, values] = CharacterCosts(characters, behind)
         return found
 
@@ -232,9 +231,9 @@ class Costs:
             return []
         if lowest > MOST_LOWEST:
             return [self._member(lowest, 0)] * n
-        taken = Counter([text_cost(key) + self._behind_key(shape, key) for key in others])
-        if shape.automaton is None:
-            taken.update([text_cost(key) + self._behind_key(shape, key) for key in shape.shape.keys])
+        there = [*others, *(shape.shape.keys if shape.automaton is None else ())]
+        behind = [self._node_cost(shape.shape.others[shape.class_of(key)]) for key in there]
+        taken = Counter(map(add, map(text_cost, there), behind))
         found: list[int] = []
         for cost in range(lowest, lowest + MOST_COST):
             free = min(costs.n_of(cost) - taken[cost], n - len(found))
@@ -242,11 +241,6 @@ class Costs:
             if len(found) == n:
                 return found
         return found + [self._member(lowest, 0)] * (n - len(found))
-
-    def _behind_key(self, shape: ObjectShape, key: bytes) -> int:
-        """The bytes of the value of a key as of one that is not named."""
-        end = 0 if shape.automaton is None or shape.ends is None else shape.ends[shape.automaton.after(0, key)]
-        return self._node_cost(shape.shape.others[end])
 
     def _array_tail(
         self, shape: ArrayShape, count: int, contained: int, n_more: int = 0, known: Known = frozenset()
@@ -259,7 +253,7 @@ class Costs:
 
     def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
         if shape.shape.states:
-            return min(NEVER, self._closing + bytes_to_end(shape.shape.states, self._item, n_more, NEVER)[contained])
+            return min(NEVER, self._closing + self._of_states(shape.shape.states, n_more)[contained])
         if shape.shape.is_unique:
             return self._unique_tail(shape, count, n_more, known)
         least, most = (0, None) if shape.shape.contained is None else shape.shape.contained[:2]
@@ -294,6 +288,19 @@ class Costs:
             best = min(best, cost + (needed + more and (needed + more) * into) + (free - more and (free - more) * out))
         return best
 
+    def _of_states(self, states: Sequence[ItemState], n_more: int) -> list[int]:
+        """The bytes of the items to an end from each state, `n_more` items at least."""
+
+        def step(behind: list[int]) -> list[int]:
+            return [min([NEVER, *(self._item(node) + behind[after] for node, after in one.moves)]) for one in states]
+
+        found, before = [0 if one.is_end else NEVER for one in states], list[int]()
+        while found != before:  # as many times as there are states, at most
+            before, found = found, list(map(min, found, step(found)))
+        for _ in range(n_more):
+            found = step(found)
+        return found
+
     def _item(self, node: int) -> int:
         """The bytes of an item, with its comma and the white space around that."""
         return min(NEVER, self._comma + self._node_cost(node))
@@ -327,8 +334,7 @@ class Costs:
     def _n_of(self, shape: ReadShape, cost: int, known: Known) -> int:
         """The number of scalars of a shape that take just so many bytes and are not known.
 
-        Of long numbers it may be more: their spellings, but for the plain ones of those that are
-        known.
+        Of numbers of more than `MOST_DIGITS` bytes it is `MOST_MORE`.
         """
         if isinstance(shape, WordShape):
             return sum(len(text) == cost and shape.values[text] not in known for text in shape.texts)
@@ -341,8 +347,7 @@ class Costs:
             shortest = self._of_numbers(shape)
             if cost <= MOST_DIGITS:
                 return shortest.n_of[cost] - sum(shortest.length_of.get(one) == cost for one in known)
-            texts = [one.plain() for one in known if isinstance(one, Number) and abs(one.exponent) < MOST_COST]
-            return self._n_spellings(shape, cost) - sum(len(one) == cost and shape.has(one) for one in texts)
+            return MOST_MORE
         return 0
 
     def _of_numbers(self, shape: NumberShape) -> ShortNumbers:
@@ -350,13 +355,6 @@ class Costs:
         if found is None:
             found = self._short[shape] = ShortNumbers(shape)
         return found
-
-    def _n_spellings(self, shape: NumberShape, length: int) -> int:
-        """The number of spellings of so many bytes."""
-        counts = self._numbers.setdefault(shape, [list(map(int, shape.automaton.accepting))])
-        while len(counts) <= length:
-            counts.append([sum(counts[-1][after] for after in row if after >= 0) for row in shape.automaton.rows])
-        return counts[length][0]
 
     # --------------------------------------------------------------------------------------- places
 
@@ -391,9 +389,10 @@ class Costs:
     def _of_digits(self, frame: Frame | None, place: Digits) -> int:
         """The bytes to the end of a number."""
         found = self._distances(place.shape)
-        if found[place.state] or place.shape.ends(place.state, place.text, known_of(frame)):
+        known = known_of(frame)
+        if found[place.state] or not (known and value_of(place.text) in known):
             return found[place.state]
-        return 1 + min(found[after] for after in place.shape.automaton.rows[place.state] if after >= 0)
+        return 1 + min(found[after] for after in place.shape.rows[place.state] if after >= 0)
 
     def rest(self, frame: Frame | None) -> int:
         """The bytes behind a value in a frame."""

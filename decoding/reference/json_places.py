@@ -28,24 +28,15 @@ Awaited = Literal[
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ObjectFrame:
-    """An open object.
+class _Open:
+    """An open object or array.
 
     parent : the frame around it; None for the whole text.
-    used : the named keys so far, by offset.
-    others : the other keys so far.
-    key : that of the member under way; b"" between members.
-    members : the members so far, if the object is compared with others.
     is_compared : whether it stands in an array of distinct items, however deep.
     level : the number of open objects and arrays, itself among them.
     """
 
     parent: Frame | None
-    shape: ObjectShape
-    used: frozenset[int]
-    others: frozenset[bytes]
-    key: bytes
-    members: Members
     is_compared: bool = field(init=False)
     level: int = field(init=False)
 
@@ -53,41 +44,49 @@ class ObjectFrame:
         object.__setattr__(self, "is_compared", self.parent is not None and self.parent.holds_compared)
         object.__setattr__(self, "level", 1 + level_of(self.parent))
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObjectFrame(_Open):
+    """An open object.
+
+    used : the named keys so far, by offset.
+    others : the other keys so far.
+    key : that of the member under way; b"" between members.
+    members : the members so far, if the object is compared with others.
+    """
+
+    shape: ObjectShape
+    used: frozenset[int]
+    others: frozenset[bytes]
+    key: bytes
+    members: Members
+
     @property
     def holds_compared(self) -> bool:
         """Whether its members stand in an array of distinct items, however deep."""
         return self.is_compared
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class ArrayFrame:
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayFrame(_Open):
     """An open array.
 
-    parent : the frame around it; None for the whole text.
     count : the number of its items, with one that is under way.
     contained : how many of them are `contained`.
     known : the items so far, if they must be distinct.
     items : the items so far but one under way, if the array is compared with others.
-    is_compared, holds_compared : whether it, and its items, stand in an array of distinct items,
-        however deep.
-    level : as of an `ObjectFrame`.
     """
 
-    parent: Frame | None
     shape: ArrayShape
     count: int
     contained: int
     known: Known
     items: tuple[Value, ...]
-    is_compared: bool = field(init=False)
-    holds_compared: bool = field(init=False)
-    level: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        is_compared = self.parent is not None and self.parent.holds_compared
-        object.__setattr__(self, "is_compared", is_compared)
-        object.__setattr__(self, "holds_compared", is_compared or self.shape.shape.is_unique)
-        object.__setattr__(self, "level", 1 + level_of(self.parent))
+    @property
+    def holds_compared(self) -> bool:
+        """As of an `ObjectFrame`, of its items."""
+        return self.is_compared or self.shape.shape.is_unique
 
 
 Frame = ObjectFrame | ArrayFrame

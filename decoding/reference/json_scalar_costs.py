@@ -8,10 +8,9 @@ import numpy.typing as npt
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.reference.json_characters import QUOTE, Characters, Ranges, is_in, spelled
-from maskwright.decoding.reference.json_numbers import value_of
 from maskwright.decoding.reference.json_places import Quoted
 from maskwright.decoding.reference.json_shapes import NumberShape, goes_on
-from maskwright.decoding.reference.json_values import Value
+from maskwright.decoding.reference.json_values import Value, value_of
 
 NEVER = 1 << 60
 """More bytes than anything takes."""
@@ -111,7 +110,7 @@ class ShortNumbers:
     """
 
     def __init__(self, shape: NumberShape) -> None:
-        rows, accepting = shape.automaton.rows, shape.automaton.accepting
+        rows, accepting = shape.rows, shape.accepting
         self.length_of: dict[Value, int] = {}
         self.n_of: list[int] = []
         begun = [(0, b"")]

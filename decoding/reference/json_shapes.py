@@ -1,21 +1,22 @@
 """Shapes as the interpreter reads them: which beginnings of a value can still become one.
 
 Each class stands for one shape of a graph, its `shape`. Two are equal only if they are the same
-object. `known` is what an array of distinct items has already: a value that is equal to one of it
-does not count.
+object. That items of an array differ is no matter here: see `json_completions`.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
-from maskwright.analysis.schema.endless import goes_on_for_ever
+from maskwright.analysis.regex.minimise import distances
+from maskwright.analysis.schema.endless import ENDLESS, goes_on_for_ever, strings_left
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
@@ -27,8 +28,7 @@ from maskwright.analysis.schema.shapes import (
     Strings,
 )
 from maskwright.decoding.reference.json_characters import Characters, Ranges, is_in
-from maskwright.decoding.reference.json_numbers import Number, NumberAutomaton, value_of
-from maskwright.decoding.reference.json_values import Known, Value
+from maskwright.decoding.reference.json_values import Number, Value, value_of
 
 OTHER = -1
 """Stands for a key that is not named."""
@@ -42,17 +42,9 @@ class WordShape:
         self.texts = shape.texts
         self.values = {text: _value_of_text(text) for text in shape.texts}
 
-    def lives(self, text: bytes, known: Known) -> bool:
-        """Whether a value begins with `text`."""
-        return any(one.startswith(text) and self.values[one] not in known for one in self.texts)
-
-    def ends(self, text: bytes, known: Known) -> bool:
-        """Whether `text` is a value."""
-        return text in self.values and self.values[text] not in known
-
-    def has_new(self, known: Known) -> bool:
-        """Whether there is a value beside those that are known."""
-        return self.lives(b"", known)
+    def begun(self, text: bytes) -> list[bytes]:
+        """The spellings that begin with some text."""
+        return [one for one in self.texts if one.startswith(text)]
 
 
 def _value_of_text(text: bytes) -> Value:
@@ -66,38 +58,64 @@ def _value_of_text(text: bytes) -> Value:
 
 
 class NumberShape:
-    """Numbers. The state of the automaton and the text say where a number stands."""
+    """Numbers. The state of the automaton and the text say where a number stands.
+
+    rows : the next state for each state and byte, -1 for none.
+    accepting : whether each state accepts.
+    """
 
     def __init__(self, shape: Numbers) -> None:
         self.shape = shape
-        rows, accepting = shape.automaton.next_state.tolist(), shape.automaton.is_accepting.tolist()
-        self.automaton = NumberAutomaton(rows, accepting)
+        self.rows: list[list[int]] = shape.automaton.next_state.tolist()
+        self.accepting: list[bool] = shape.automaton.is_accepting.tolist()
 
-    def lives(self, state: int, text: bytes, known: Known) -> bool:
-        """Whether a number begins with `text`, which led to `state`."""
-        return state >= 0 and self.automaton.has_new(state, text, [one for one in known if isinstance(one, Number)])
+    @cached_property
+    def _has_digits(self) -> list[bool]:
+        """For each state, whether digits may follow that are not all 0."""
+        found, before = [any(row[byte] >= 0 for byte in b"123456789") for row in self.rows], list[bool]()
+        while found != before:
+            before = found
+            found = [has or (row[0x30] >= 0 and before[row[0x30]]) for has, row in zip(before, self.rows, strict=True)]
+        return found
 
-    def ends(self, state: int, text: bytes, known: Known) -> bool:
-        """Whether `text` is a number."""
-        return self.automaton.accepting[state] and not (known and value_of(text) in known)
+    def values(self, state: int, text: bytes) -> Iterator[Number]:
+        """The numbers that begin with `text`, which led to `state`, each once; the shortest first.
 
-    def has_new(self, known: Known) -> bool:
-        """Whether there is a value beside those that are known."""
-        return self.lives(0, b"", known)
+        It ends where there are finitely many, though they may have endlessly many spellings.
+        """
+        found: set[Number] = set()
+        seen, todo = {(state, text)}, [(state, text)]
+        for at, begun in todo:  # grows while it is read
+            is_zero = _is_zero_with_exponent(begun)
+            if is_zero or self.accepting[at]:
+                value = Number(False, "", 0) if is_zero else value_of(begun)
+                if value not in found:
+                    found.add(value)
+                    yield value
+            for byte in b"" if is_zero else b"7153908642.-+eE":  # PERF: few of a text go on so
+                after = self.rows[at][byte]
+                longer = self._shortened(begun + bytes([byte]), after)
+                if after >= 0 and (after, longer) not in seen:
+                    seen.add((after, longer))
+                    todo.append((after, longer))
 
-    def numbers(self, state: int, text: bytes, n: int) -> Iterator[Number]:
-        """`n` numbers that begin with `text`, which led to `state`, or all if there are fewer."""
-        found: list[Number] = []
-        while len(found) < n and (new := self.automaton.find_new(state, text, found)) is not None:
-            yield new
-            found.append(new)
+    def _shortened(self, text: bytes, state: int) -> bytes:
+        """A beginning of the same values: without zeros that do not matter, whatever follows.
 
-    def has(self, text: bytes) -> bool:
-        """Whether a number is spelled so."""
-        state = 0
-        for byte in text:
-            state = self.automaton.rows[state][byte] if state >= 0 else -1
-        return state >= 0 and self.automaton.accepting[state]
+        They are those that begin an exponent, but for the last, and those behind the point where no
+        other digit can follow. So a text has no more than the states can tell apart.
+        """
+        mantissa, mark, exponent = text.lower().partition(b"e")
+        if not mark:
+            return text if b"." not in text or self._has_digits[state] else text.rstrip(b"0")
+        sign = exponent[:1] if exponent[:1] in (b"+", b"-") else b""
+        digits = exponent[len(sign) :]
+        return mantissa + mark + sign + (digits.lstrip(b"0") or digits[:1])
+
+
+def _is_zero_with_exponent(text: bytes) -> bool:
+    mantissa, mark, _ = text.lower().partition(b"e")
+    return bool(mark) and not mantissa.strip(b"+-.0")
 
 
 class LiteralShape:
@@ -113,14 +131,18 @@ class LiteralShape:
         """The state behind a character."""
         return state
 
-    def lives(self, state: int, length: int, content: bytes, ranges: Ranges | None, known: Known) -> bool:
-        """Whether a string goes on.
+    def strings(self, state: int, length: int, content: bytes, ranges: Ranges | None) -> Iterator[bytes]:
+        """The strings that go on from here.
 
         state, length : behind `content`; the length in characters.
         content : UTF-8 of what the string says so far.
         ranges : of the next character; None if the string may also end here.
         """
-        return any(text not in known and goes_on(text, content, ranges) for text in self.begun(content))
+        return (text for text in self.begun(content) if goes_on(text, content, ranges))
+
+    def lives(self, state: int, length: int, content: bytes, ranges: Ranges | None) -> bool:
+        """Whether a string goes on. Arguments as in `strings`."""
+        return next(self.strings(state, length, content, ranges), None) is not None
 
     def begun(self, content: bytes) -> Sequence[bytes]:
         """The strings that begin with some content."""
@@ -128,13 +150,9 @@ class LiteralShape:
         end = bisect_left(self.texts, content + b"\xff", begin)  # no UTF-8 has that byte
         return self.texts[begin:end]
 
-    def ends(self, state: int, length: int, content: bytes, known: Known) -> bool:
+    def ends(self, state: int, length: int, content: bytes) -> bool:
         """Whether `content` is a string of the shape."""
-        return content in self.begun(content)[:1] and content not in known
-
-    def has_new(self, known: Known) -> bool:
-        """Whether there is a value beside those that are known."""
-        return any(text not in known for text in self.texts)
+        return content in self.begun(content)[:1]
 
 
 class AutomatonShape:
@@ -144,86 +162,39 @@ class AutomatonShape:
 
     def __init__(self, shape: Strings) -> None:
         self.shape = shape
-        self.characters = Characters.of_dfa(shape.automaton)
+        self.characters = Characters(shape.automaton)
         self.least, self.most = shape.least, shape.most
-        self._automaton = shape.automaton
 
     def after(self, state: int, content: bytes, character: bytes) -> int:
         """The state behind a character, or -1."""
         return self.characters.after(state, character)
 
-    def lives(self, state: int, length: int, content: bytes, ranges: Ranges | None, known: Known) -> bool:
-        """Whether a string goes on. `content` matters only if `known` is not empty."""
-        taken = sum(1 for one in known if isinstance(one, bytes) and goes_on(one, content, ranges) and self.has(one))
-        return self.n_strings(state, length, ranges, taken + 1) > taken
+    def _left(self, length: int) -> tuple[int, int | None]:
+        """The least and the greatest number of characters behind so many."""
+        return self.least - length, None if self.most is None else self.most - length
 
-    def n_strings(self, state: int, length: int, ranges: Ranges | None, cap: int) -> int:
-        """The number of strings that go on from here, or `cap` if it is greater."""
-        least, most = self.least - length, None if self.most is None else self.most - length
-        cap = 1 << (cap - 1).bit_length()  # few different ones, since tables are kept for each
-        if ranges is None:
-            return self.characters.n_strings(state, least, most, cap)
-        return sum(
-            self.characters.n_strings(after, least - 1, None if most is None else most - 1, cap) * min(n, cap)
-            for after, n in self.characters.steps(state, ranges).items()
-        )
+    def lives(self, state: int, length: int, content: bytes, ranges: Ranges | None) -> bool:
+        """Whether a string goes on."""
+        return self.characters.goes_on(state, *self._left(length), ranges)
+
+    def strings(self, state: int, length: int, content: bytes, ranges: Ranges | None) -> Iterator[bytes]:
+        """The strings that go on from here, the shortest first."""
+        return self.characters.strings(state, *self._left(length), content, ranges)
 
     @cached_property
     def is_free(self) -> bool:
         """Whether infinitely many strings go on from wherever one has begun."""
-        return self.most is None and (self._automaton is None or goes_on_for_ever(self._automaton))
+        return self.most is None and (self.shape.automaton is None or goes_on_for_ever(self.shape.automaton))
 
-    def strings(self, state: int, length: int, content: bytes, ranges: Ranges | None, n: int) -> Iterator[bytes]:
-        """`n` strings that go on from here, or all if there are fewer. Arguments as in `lives`."""
-        least, most = self.least - length, None if self.most is None else self.most - length
-        yield from strings_behind(self.characters, state, content, ranges, least, most, n)
-
-    def ends(self, state: int, length: int, content: bytes, known: Known) -> bool:
+    def ends(self, state: int, length: int, content: bytes) -> bool:
         """Whether a string may end here."""
         is_short = self.most is None or length <= self.most
-        return (
-            self.characters.accepting[state] and self.least <= length and is_short and not (known and content in known)
-        )
-
-    def has_new(self, known: Known) -> bool:
-        """Whether there is a value beside those that are known."""
-        return self.lives(0, 0, b"", None, known)
+        return self.characters.accepting[state] and self.least <= length and is_short
 
     def has(self, text: bytes) -> bool:
         """Whether a string is one of the shape. text : UTF-8 of what it says."""
         state = self.characters.after(0, text)
-        return state >= 0 and self.ends(state, len(text.decode()), text, frozenset())
-
-
-def strings_behind(
-    characters: Characters,
-    state: int,
-    content: bytes,
-    ranges: Ranges | None,
-    least: int,
-    most: int | None,
-    n: int,
-) -> Iterator[bytes]:
-    """`n` strings that begin with `content`, or all if there are fewer.
-
-    state : behind `content`.
-    ranges : of the next character; None if the string may also end here.
-    least, most : the characters behind `content`; most : None for no limit.
-    """
-    if ranges is None:
-        yield from (content + text for text in characters.strings(state, least, most, n))
-        return
-    for first, last in ranges:
-        left = sum(characters.steps(state, ((first, last),)).values())
-        for point in range(first, last + 1):
-            if not left:
-                break
-            character = chr(point).encode()
-            after = characters.after(state, character)
-            if after >= 0:
-                left -= 1
-                rest = characters.strings(after, least - 1, None if most is None else most - 1, n)
-                yield from (content + character + text for text in rest)
+        return state >= 0 and self.ends(state, len(text.decode()), text)
 
 
 def goes_on(text: bytes, content: bytes, ranges: Ranges | None) -> bool:
@@ -274,13 +245,16 @@ class ObjectShape:
         count = len(used) + n_others
         needed = max(self.shape.least, count + len(missing))
         n_others += max(0, needed - count - len(still_open))
-        return self.has_others(n_others) and (self.shape.most is None or needed <= self.shape.most)
+        return n_others <= self._n_names and (self.shape.most is None or needed <= self.shape.most)
 
-    def has_others(self, n: int) -> bool:
-        """Whether there are so many keys that are not named."""
-        if n == 0 or not self.shape.others or self.automaton is None:
-            return n == 0 or bool(self.shape.others)
-        return self.automaton.n_strings(0, 0, None, 1 << (n - 1).bit_length()) >= n
+    @cached_property
+    def _n_names(self) -> float:
+        """The number of keys that are not named."""
+        keys = self.shape.key_automaton
+        found = 0 if not self.shape.others else ENDLESS
+        if keys is not None:
+            found = int(strings_left(keys.next_state, keys.ends >= 0)[0])
+        return found if found < ENDLESS else inf
 
     def _addable(self, used: frozenset[int], n_others: int) -> frozenset[int]:
         """The named keys that may come next, and OTHER if any other may."""
@@ -307,7 +281,7 @@ class ObjectShape:
     def key_lives(
         self, state: int, content: bytes, ranges: Ranges | None, used: frozenset[int], others: frozenset[bytes]
     ) -> bool:
-        """Whether a key that may come goes on so. Arguments as in `LiteralShape.lives`."""
+        """Whether a key that may come goes on so. Arguments as in `LiteralShape.strings`."""
         addable = self.addable(used, len(others))
         if any(i != OTHER and goes_on(self.shape.keys[i], content, ranges) for i in sorted(addable)):
             return True
@@ -315,15 +289,9 @@ class ObjectShape:
             return False
         if self.automaton is None:
             return True
-        taken = sum(1 for key in others if goes_on(key, content, ranges))
-        cap = 1 << taken.bit_length()
-        if ranges is None:
-            return self.automaton.n_strings(state, 0, None, cap) > taken
-        counts = (
-            min(n, cap) * self.automaton.n_strings(after, 0, None, cap)
-            for after, n in self.automaton.steps(state, ranges).items()
-        )
-        return sum(counts) > taken
+        if not any(goes_on(key, content, ranges) for key in others):
+            return self.automaton.goes_on(state, 0, None, ranges)
+        return any(key not in others for key in self.other_keys(content, state, ranges))
 
     def key_index(
         self, state: int, content: bytes, used: frozenset[int], others: frozenset[bytes]
@@ -337,15 +305,13 @@ class ObjectShape:
         name = 0 if self.ends is None else self.ends[state] if state >= 0 else -1
         return None if name < 0 or content in others else (OTHER, self.shape.others[name])
 
-    def other_keys(self, content: bytes, state: int, ranges: Ranges | None, n: int) -> Iterator[bytes]:
-        """Keys that are not named and begin with `content`: `n`, or all if there are fewer.
+    def other_keys(self, content: bytes, state: int, ranges: Ranges | None) -> Iterator[bytes]:
+        """The keys that are not named and begin with `content`; the shortest first.
 
         state : of the other keys' automaton behind `content`.
-        ranges : as in `LiteralShape.lives`.
+        ranges : as in `LiteralShape.strings`.
         """
-        named = 0 if self.automaton is not None else len(self.shape.keys)
-        characters = self.automaton or Characters.of_dfa(None)
-        found = strings_behind(characters, state, content, ranges, 0, None, n + named)
+        found = (self.automaton or Characters(None)).strings(state, 0, None, content, ranges)
         return (key for key in found if key not in self.index)
 
     def class_of(self, key: bytes) -> int:
@@ -354,14 +320,10 @@ class ObjectShape:
 
 
 class ArrayShape:
-    """Arrays. The items so far are a number, and how many of them are `contained`, or their state.
+    """Arrays. Their items so far are a number, and how many are `contained`, or their state."""
 
-    nodes : the shapes of each node of the graph, for which items there can be.
-    """
-
-    def __init__(self, shape: Arrays, nodes: ReadNodes) -> None:
+    def __init__(self, shape: Arrays) -> None:
         self.shape = shape
-        self.nodes = nodes
         self.is_completable = lru_cache(maxsize=4096)(self._is_completable)
 
     def node(self, index: int, is_contained: bool) -> int:
@@ -401,16 +363,8 @@ class ArrayShape:
         is_long = count >= shape.least and (shape.most is None or count <= shape.most)
         return is_long and greatest >= least and (most is None or fewest <= most)
 
-    def roles(self, count: int, contained: int, known: Known) -> list[tuple[int, int]]:
-        """What the next item may be: its node, and what it adds to the items that are contained."""
-        return [
-            (node, role)
-            for node, role in self.ways(count, contained)
-            if not self.shape.is_unique or self.nodes.has_new(node, known)
-        ]
-
     def ways(self, count: int, contained: int) -> list[tuple[int, int]]:
-        """As `roles`, whichever values are known."""
+        """What the next item may be: its node, and what it adds to the items that are contained."""
         if self.shape.states:
             return [(node, after - contained) for node, after in self.shape.states[contained].moves]
         found = []
@@ -419,6 +373,20 @@ class ArrayShape:
             if node != NO_NODE and self.is_completable(count + 1, contained + role):
                 found.append((node, role))
         return found
+
+    @cached_property
+    def far(self) -> dict[int, int]:
+        """How many items each state is from an end."""
+        states = self.shape.states
+        return distances([[after for _, after in one.moves] for one in states], [one.is_end for one in states])
+
+    def near_ways(self, count: int, contained: int) -> list[tuple[int, int]]:
+        """As `ways`; first what leads to an end soonest."""
+        found = self.ways(count, contained)
+        if self.shape.states:
+            return sorted(found, key=lambda way: self.far[contained + way[1]])
+        is_enough = self.shape.contained is None or contained >= self.shape.contained.least
+        return found if is_enough else found[::-1]
 
     def may_end(self, count: int, contained: int) -> bool:
         """Whether the array may end here."""
@@ -439,19 +407,16 @@ _CLASSES: dict[type, Any] = {
     StringLiterals: LiteralShape,
     Strings: AutomatonShape,
     Objects: ObjectShape,
+    Arrays: ArrayShape,
 }
 
 
 class ReadNodes(Sequence[tuple[ReadShape, ...]]):
-    """The shapes of each node of a graph. They are made when they are asked for: texts meet few.
-
-    is_there_new : tells whether an object or array has a value beside some that are known.
-    """
+    """The shapes of each node of a graph. They are made when they are asked for: texts meet few."""
 
     def __init__(self, nodes: Sequence[tuple[Shape, ...]]) -> None:
         self._nodes = nodes
         self._made: dict[int, tuple[ReadShape, ...]] = {}
-        self.is_there_new: Callable[[ReadShape, Known], bool] = lambda shape, known: True
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -459,20 +424,6 @@ class ReadNodes(Sequence[tuple[ReadShape, ...]]):
     def __getitem__(self, node: int) -> tuple[ReadShape, ...]:  # type: ignore[override]
         found = self._made.get(node)
         if found is None:
-            if node >= len(self._nodes):
-                raise IndexError(node)
-            shapes = tuple([self._read(shape) for shape in self._nodes[node]])
+            shapes = tuple([_CLASSES[type(shape)](shape) for shape in self._nodes[node]])
             found = self._made.setdefault(node, shapes)  # another thread may have been faster
         return found
-
-    def _read(self, shape: Shape) -> ReadShape:
-        if isinstance(shape, Arrays):
-            return ArrayShape(shape, self)
-        return _CLASSES[type(shape)](shape)  # type: ignore[no-any-return]
-
-    def has_new(self, node: int, known: Known) -> bool:
-        """Whether a node has a value beside those that are known."""
-        return any(
-            self.is_there_new(one, known) if isinstance(one, ObjectShape | ArrayShape) else one.has_new(known)
-            for one in self[node]
-        )

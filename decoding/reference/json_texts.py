@@ -8,7 +8,7 @@ compiled engine is tested, and from which refusals are explained. It is slow: 20
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from maskwright.analysis.errors import LimitError
@@ -17,7 +17,6 @@ from maskwright.analysis.schema.spacing import CLOSES, GOES_ON, SPACES
 from maskwright.decoding.reference import json_words as words
 from maskwright.decoding.reference.json_characters import QUOTE, Ranges, spelled, whole
 from maskwright.decoding.reference.json_completions import Completions
-from maskwright.decoding.reference.json_numbers import value_of
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
     Awaited,
@@ -29,7 +28,6 @@ from maskwright.decoding.reference.json_places import (
     Reading,
     Readings,
     Word,
-    known_of,
     level_of,
 )
 from maskwright.decoding.reference.json_shapes import (
@@ -38,31 +36,35 @@ from maskwright.decoding.reference.json_shapes import (
     NumberShape,
     ObjectShape,
     ReadNodes,
+    ReadShape,
     WordShape,
 )
-from maskwright.decoding.reference.json_values import ArrayValue, Known, Members, ObjectValue, Value
-from maskwright.decoding.reference.json_words import Refusal
+from maskwright.decoding.reference.json_values import ArrayValue, ObjectValue, Value, value_of
 
 MOST_READINGS = 20_000
 """BOUND: readings of one text. Alternatives inside alternatives may double them each time."""
 
+T = TypeVar("T")
+
 _NOTHING: frozenset[Any] = frozenset()
+_BEHIND = b" \t\n\r,]}"
+"""What may come behind a word or a number."""
 
 
 class JsonInterpreter:
     """The readings of JSON texts of some values.
 
     nodes : the shapes of each node of the graph, as they are read.
+    n_equal : how many readings have ended since an item became equal to one before it.
     """
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
-        self.nodes = ReadNodes(texts.graph.nodes)
+        self.nodes: Sequence[tuple[ReadShape, ...]] = ReadNodes(texts.graph.nodes)
+        self.n_equal = 0
         self._spacing = texts.spacing
-        self._frames: WeakValueDictionary[Any, Frame] = WeakValueDictionary()
-        self._values: WeakValueDictionary[Any, ObjectValue | ArrayValue] = WeakValueDictionary()
-        self.completions = Completions(self.nodes, texts.escapes, self._object_value, self._array_value)
-        self.nodes.is_there_new = self.completions.has_new
+        self._made: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+        self.completions = Completions(self.nodes, texts.escapes, self.one)
 
     def start(self) -> Readings:
         """The readings of the empty text."""
@@ -74,7 +76,7 @@ class JsonInterpreter:
 
         Raises: LimitError if there are more than `MOST_READINGS`.
         """
-        found = tuple(dict.fromkeys(after for one in readings for after in self._step(one, byte, None)))
+        found = tuple(dict.fromkeys(after for one in readings for after in self._step(one, byte)))
         if len(found) > MOST_READINGS:
             raise LimitError(
                 f"a JSON text has more than {MOST_READINGS:,} readings; make the schema's alternatives less alike"
@@ -94,164 +96,106 @@ class JsonInterpreter:
         ends = [(one,) if isinstance(one.place, Gap) else self._ended(one) for one in readings]
         return tuple(dict.fromkeys(one for some in ends for one in some if self.completions.is_new(one)))
 
-    def is_legal(self, readings: Readings) -> bool:
-        """Whether some legal text goes on so."""
-        return bool(readings)
-
     def is_complete(self, readings: Readings) -> bool:
         """Whether the text is legal as a whole."""
         return any(self._is_whole(one) for reading in readings for one in (reading, *self._ended(reading)))
 
-    def refusals(self, readings: Readings, byte: int) -> tuple[Refusal, ...]:
-        """Why each reading ends at a byte: at least one reason for each that does."""
-        found: dict[Refusal, None] = {}
+    def refusals(self, readings: Readings, byte: int) -> tuple[str, ...]:
+        """Why each reading ends at a byte: a reason for each that does."""
+        found: dict[str, None] = {}
         for one in readings:
-            why: list[Refusal] = []
-            if not list(self._step(one, byte, why)):
-                found.update(dict.fromkeys(why))
+            if not list(self._step(one, byte)):
+                equal = next(self._read(one, byte), None)
+                found[words.of_byte(self, one, byte) if equal is None else words.of_equal(equal)] = None
         return tuple(found)
 
-    def refusals_of_end(self, readings: Readings) -> tuple[Refusal, ...]:
+    def refusals_of_end(self, readings: Readings) -> tuple[str, ...]:
         """Why the text is not legal as a whole: a reason for each reading; () if it is."""
         if self.is_complete(readings):
             return ()
-        return tuple(dict.fromkeys(words.of_end(self.nodes, one) for one in readings))
+        return tuple(dict.fromkeys(words.of_end(self, one) for one in readings))
 
     # ------------------------------------------------------------------------------------- one byte
 
-    def _step(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
-        """The readings behind a byte. why : takes the reasons for those that end."""
-        for after in self._read(reading, byte, why):
+    def _step(self, reading: Reading, byte: int) -> Iterator[Reading]:
+        """The readings behind a byte."""
+        for after in self._read(reading, byte):
             if self.completions.is_new(after):
                 yield after
-            elif why is not None:
-                why.append(words.of_equal(after.frame))
+            else:
+                self.n_equal += 1
 
-    def _read(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
-        """As `_step`, whether or not items become equal to others."""
+    def _read(self, reading: Reading, byte: int) -> Iterator[Reading]:
+        """As `_step`, whether or not an item becomes equal to others."""
         frame, place = reading
         if isinstance(place, Gap):
-            yield from self._gap(reading, byte, why)
-            return
-        if isinstance(place, Quoted):
-            yield from self._quoted(frame, place, byte, why)
-            return
-        known = known_of(frame)
-        longer = place.text + bytes([byte]) if isinstance(place, Word) or _holds_compared(frame) else b""
-        if isinstance(place, Word):
-            if place.shape.lives(longer, known):
-                yield Reading(frame, place._replace(text=longer))
+            yield from self._gap(frame, place, byte)
+        elif isinstance(place, Quoted):
+            yield from self._quoted(frame, place, byte)
         else:
-            state = place.shape.automaton.rows[place.state][byte]
-            if place.shape.lives(state, longer, known):
+            longer = place.text + bytes([byte]) if isinstance(place, Word) or _holds_compared(frame) else b""
+            if isinstance(place, Word):
+                if place.shape.begun(longer):
+                    yield Reading(frame, place._replace(text=longer))
+            elif (state := place.shape.rows[place.state][byte]) >= 0:
                 yield Reading(frame, place._replace(state=state, text=longer))
-        goes_on = isinstance(place, Digits) and byte in words.OF_NUMBERS
-        if why is not None and (goes_on or not list(self._ended(reading))):
-            why.append(words.of_scalar(frame, place, byte))
-        for after in self._ended(reading):
-            yield from self._gap(after, byte, None if goes_on else why)
+            for after in self._ended(reading) if byte in _BEHIND else ():
+                yield from self._gap(after.frame, after.place, byte)  # type: ignore[arg-type]
 
     def _ended(self, reading: Reading) -> Iterator[Reading]:
         """The reading behind a word or a number that may end where the reading stands."""
         frame, place = reading
-        known = known_of(frame)
-        if isinstance(place, Word) and place.shape.ends(place.text, known):
-            yield self._behind(frame, place.shape.values[place.text])
-        if isinstance(place, Digits) and place.shape.ends(place.state, place.text, known):
-            yield self._behind(frame, value_of(place.text) if place.text else b"")
+        if isinstance(place, Word) and place.text in place.shape.values:
+            value = place.shape.values[place.text]
+        elif isinstance(place, Digits) and place.shape.accepting[place.state]:
+            value = value_of(place.text) if place.text else b""
+        else:
+            return
+        if isinstance(frame, ArrayFrame) and value in frame.known:
+            self.n_equal += 1
+        else:
+            yield from self._behind(frame, value)
 
-    def _behind(self, frame: Frame | None, value: Value) -> Reading:
+    def _behind(self, frame: Frame | None, value: Value) -> Iterator[Reading]:
         """The reading behind a value. value : what it is compared by, if it is."""
         if frame is None:
-            return Reading(None, Gap(self._spacing.outer, "end", 0))
-        if isinstance(frame, ObjectFrame):
+            yield Reading(None, Gap(self._spacing.outer, "end", 0))
+        elif isinstance(frame, ObjectFrame):
             members = frame.members | {(frame.key, value)} if frame.is_compared else frame.members
-            after = self._object(frame.parent, frame.shape, frame.used, frame.others, b"", members)
-            return Reading(after, Gap(0, "object's more", 0))
-        known = frame.known | {value} if frame.shape.shape.is_unique else frame.known
-        items = (*frame.items, value) if frame.is_compared else frame.items
-        array = self._array(frame.parent, frame.shape, frame.count, frame.contained, known, items)
-        return Reading(array, Gap(0, "array's more", 0))
+            after = self.one(ObjectFrame, frame.parent, frame.shape, frame.used, frame.others, b"", members)
+            yield Reading(after, Gap(0, "object's more", 0))
+        else:
+            known = frame.known | {value} if frame.shape.shape.is_unique else frame.known
+            items = (*frame.items, value) if frame.is_compared else frame.items
+            array = self.one(ArrayFrame, frame.parent, frame.shape, frame.count, frame.contained, known, items)
+            yield Reading(array, Gap(0, "array's more", 0))
 
-    def _behind_bracket(self, frame: Frame, why: list[Refusal] | None) -> Iterator[Reading]:
-        """The reading behind the bracket of a frame, unless that is equal to an item before."""
+    def _behind_bracket(self, frame: Frame) -> Iterator[Reading]:
+        """The reading behind the bracket of a frame."""
         value: Value = b""
         if frame.is_compared and isinstance(frame, ObjectFrame):
-            value = self._object_value(frame.members)
+            value = self.one(ObjectValue, frame.members)
         elif frame.is_compared and isinstance(frame, ArrayFrame):
-            value = self._array_value(frame.items)
-        around = frame.parent
-        if isinstance(around, ArrayFrame) and value in around.known:
-            if why is not None:
-                why.append(words.of_equal(frame))
-        else:
-            yield self._behind(around, value)
+            value = self.one(ArrayValue, frame.items)
+        return self._behind(frame.parent, value)
 
-    def _object(
-        self,
-        parent: Frame | None,
-        shape: ObjectShape,
-        used: frozenset[int] = _NOTHING,
-        others: frozenset[bytes] = _NOTHING,
-        key: bytes = b"",
-        members: Members = _NOTHING,
-    ) -> Frame:
-        """The one frame with these parts."""
-        parts = (parent, shape, used, others, key, members)
-        return self._frames.get(parts) or self._frames.setdefault(parts, ObjectFrame(*parts))
-
-    def _array(
-        self,
-        parent: Frame | None,
-        shape: ArrayShape,
-        count: int = 0,
-        contained: int = 0,
-        known: Known = _NOTHING,
-        items: tuple[Value, ...] = (),
-    ) -> Frame:
-        """The one frame with these parts."""
-        parts = (parent, shape, count, contained, known, items)
-        return self._frames.get(parts) or self._frames.setdefault(parts, ArrayFrame(*parts))
-
-    def _object_value(self, members: Members) -> ObjectValue:
-        """The one object with some members."""
-        found = self._values.get(members) or self._values.setdefault(members, ObjectValue(members))
-        assert isinstance(found, ObjectValue)
-        return found
-
-    def _array_value(self, items: tuple[Value, ...]) -> ArrayValue:
-        """The one array with some items."""
-        found = self._values.get(items) or self._values.setdefault(items, ArrayValue(items))
-        assert isinstance(found, ArrayValue)
+    def one(self, kind: type[T], *parts: Any) -> T:
+        """The one frame, object or array with some parts."""
+        key = kind, parts
+        found: T = self._made.get(key) or self._made.setdefault(key, kind(*parts))
         return found
 
     # ---------------------------------------------------------------------------------- white space
 
-    def _gap(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
-        frame, place = reading
-        assert isinstance(place, Gap)
-        spacing = self._spacing
-        if byte in SPACES:
-            space = spacing.after(place.space, byte, level_of(frame))
-            awaited = self._awaited(frame, place.awaited, spacing.leads(space)) if space >= 0 else None
-            if awaited is not None:
-                yield Reading(frame, Gap(space, awaited, place.node))
-            elif why is not None:
-                why.append(words.of_space(frame, place, byte))
+    def _gap(self, frame: Frame | None, place: Gap, byte: int) -> Iterator[Reading]:
+        if byte not in SPACES:
+            if self._spacing.ends(place.space) & (CLOSES if byte in b"}]" else GOES_ON):
+                yield from self._token(frame, place, byte)
             return
-        wanted = CLOSES if byte in b"}]" else GOES_ON
-        if not spacing.ends(place.space) & wanted:
-            if why is not None:
-                is_lacking = spacing.leads(place.space) & wanted
-                why.append(
-                    words.of_space(frame, place, byte) if is_lacking else words.of_token(self.nodes, frame, place, byte)
-                )
-            return
-        equal: list[Refusal] | None = None if why is None else []
-        found = list(self._token(frame, place, byte, equal))
-        if not found and why is not None:
-            why.extend(equal or [words.of_token(self.nodes, frame, place, byte)])
-        yield from found
+        space = self._spacing.after(place.space, byte, level_of(frame))
+        awaited = self._awaited(frame, place.awaited, self._spacing.leads(space)) if space >= 0 else None
+        if awaited is not None:
+            yield Reading(frame, Gap(space, awaited, place.node))
 
     def _awaited(self, frame: Frame | None, awaited: Awaited, leads: int) -> Awaited | None:
         """What is awaited behind white space that leads to some ends; None if that may not come."""
@@ -262,8 +206,13 @@ class JsonInterpreter:
             return "key" if self._has_more(frame) else None
         if leads == GOES_ON and awaited == "first item":
             assert isinstance(frame, ArrayFrame)
-            return "item" if frame.shape.roles(frame.count, frame.contained, frame.known) else None
+            return "item" if self.roles(frame) else None
         return awaited
+
+    def roles(self, frame: ArrayFrame) -> list[tuple[int, int]]:
+        """What the next item may be: its node, and what it adds to the items that are contained."""
+        found = frame.shape.ways(frame.count, frame.contained)
+        return [way for way in found if self.completions.has_new(way[0], frame.known)]
 
     @staticmethod
     def may_end(frame: Frame | None) -> bool:
@@ -277,11 +226,8 @@ class JsonInterpreter:
         place = reading.place
         return isinstance(place, Gap) and place.awaited == "end" and bool(self._spacing.ends(place.space) & GOES_ON)
 
-    def _token(self, frame: Frame | None, place: Gap, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
-        """The readings behind a byte that is no white space, and comes where it may end.
-
-        why : takes the reasons why items are equal to others.
-        """
+    def _token(self, frame: Frame | None, place: Gap, byte: int) -> Iterator[Reading]:
+        """The readings behind a byte that is no white space, and comes where it may end."""
         awaited = place.awaited
         if awaited == "value":
             yield from self._begin(frame, place.node, byte)
@@ -289,17 +235,15 @@ class JsonInterpreter:
             if byte == ord(":"):
                 yield Reading(frame, Gap(self._spacing.behind_colon, "value", place.node))
         elif isinstance(frame, ObjectFrame):
-            yield from self._in_object(frame, awaited, byte, why)
+            yield from self._in_object(frame, awaited, byte)
         elif isinstance(frame, ArrayFrame):
-            yield from self._in_array(frame, awaited, byte, why)
+            yield from self._in_array(frame, awaited, byte)
 
-    def _in_object(
-        self, frame: ObjectFrame, awaited: Awaited, byte: int, why: list[Refusal] | None
-    ) -> Iterator[Reading]:
+    def _in_object(self, frame: ObjectFrame, awaited: Awaited, byte: int) -> Iterator[Reading]:
         shape = frame.shape
         if awaited != "key" and byte == ord("}"):
             if self.may_end(frame):
-                yield from self._behind_bracket(frame, why)
+                yield from self._behind_bracket(frame)
         elif awaited in ("first key", "key") and byte == QUOTE and self._has_more(frame):
             yield Reading(frame, Quoted(shape, 0, 0, b"", b""))
         elif awaited == "object's more" and byte == ord(",") and self._has_more(frame):
@@ -309,96 +253,96 @@ class JsonInterpreter:
         """Whether a further member may come."""
         return frame.shape.key_lives(0, b"", None, frame.used, frame.others)
 
-    def _in_array(self, frame: ArrayFrame, awaited: Awaited, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
+    def _in_array(self, frame: ArrayFrame, awaited: Awaited, byte: int) -> Iterator[Reading]:
         shape = frame.shape
         if byte == ord("]"):
             if awaited != "item" and self.may_end(frame):
-                yield from self._behind_bracket(frame, why)
+                yield from self._behind_bracket(frame)
         elif awaited == "array's more":
-            if byte == ord(",") and shape.roles(frame.count, frame.contained, frame.known):
+            if byte == ord(",") and self.roles(frame):
                 yield Reading(frame, Gap(self._spacing.behind_comma, "item", 0))
         elif awaited != "bracket":
-            for node, role in shape.roles(frame.count, frame.contained, frame.known):
+            for node, role in self.roles(frame):
                 count, contained = frame.count + 1, frame.contained + role
-                after = self._array(frame.parent, shape, count, contained, frame.known, frame.items)
+                after = self.one(ArrayFrame, frame.parent, shape, count, contained, frame.known, frame.items)
                 yield from self._begin(after, node, byte)
 
     # --------------------------------------------------------------------------------------- values
 
     def _begin(self, frame: Frame | None, node: int, byte: int) -> Iterator[Reading]:
         """The readings behind the first byte of a value."""
-        known = known_of(frame)
         text = bytes([byte])
         for shape in self.nodes[node]:
             if isinstance(shape, ObjectShape):
-                if byte == ord("{") and shape.is_completable(_NOTHING, 0):
-                    yield Reading(self._object(frame, shape), Gap(self._spacing.opened, "first key", 0))
+                if byte == ord("{"):
+                    opened: Frame = self.one(ObjectFrame, frame, shape, _NOTHING, _NOTHING, b"", _NOTHING)
+                    yield Reading(opened, Gap(self._spacing.opened, "first key", 0))
             elif isinstance(shape, ArrayShape):
-                if byte == ord("[") and shape.is_completable(0, 0):
-                    yield Reading(self._array(frame, shape), Gap(self._spacing.opened, "first item", 0))
+                if byte == ord("["):
+                    opened = self.one(ArrayFrame, frame, shape, 0, 0, _NOTHING, ())
+                    yield Reading(opened, Gap(self._spacing.opened, "first item", 0))
             elif isinstance(shape, WordShape):
-                if shape.lives(text, known):
+                if shape.begun(text):
                     yield Reading(frame, Word(shape, text))
             elif isinstance(shape, NumberShape):
-                state = shape.automaton.rows[0][byte]
-                kept = text if _holds_compared(frame) else b""
-                if shape.lives(state, kept, known):
-                    yield Reading(frame, Digits(shape, state, kept))
-            elif byte == QUOTE and shape.lives(0, 0, b"", None, known):
+                state = shape.rows[0][byte]
+                if state >= 0:
+                    yield Reading(frame, Digits(shape, state, text if _holds_compared(frame) else b""))
+            elif byte == QUOTE:
                 yield Reading(frame, Quoted(shape, 0, 0, b"", b""))
 
-    def _quoted(self, frame: Frame | None, place: Quoted, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
+    def _quoted(self, frame: Frame | None, place: Quoted, byte: int) -> Iterator[Reading]:
         """The readings behind a byte within a string or a key."""
-        shape, known = place.shape, known_of(frame)
         if byte == QUOTE and not place.spelling:
-            yield from self._closed(frame, place, why)
+            yield from self._closed(frame, place)
             return
-        spelling = place.spelling + bytes([byte])
+        after = self.longer(frame, place, byte)
+        if after is not None and _goes_on(frame, after, self._ranges(after)):
+            yield Reading(frame, after)
+
+    def longer(self, frame: Frame | None, place: Quoted, byte: int) -> Quoted | None:
+        """A place in a string or a key with one more byte, or None if nothing is spelled so.
+
+        Whether such a string may stand here is another question.
+        """
+        shape, spelling = place.shape, place.spelling + bytes([byte])
         ranges = spelled(spelling, self.texts.escapes)
         if not ranges:
-            if why is not None:
-                why.append(words.of_spelling(frame, place, byte, self.texts.escapes))
-            return
-        after = place._replace(spelling=spelling)
-        if whole(spelling):
-            character = chr(ranges[0][0]).encode()
-            state = shape.after(place.state, place.content, character)
-            content = place.content + character if shape.needs_content or _holds_compared(frame) else b""
-            after = Quoted(shape, state, place.length + 1, content, b"")
-            ranges = ()
-        if self.goes_on(frame, after, ranges or None, known):
-            yield Reading(frame, after)
-        elif why is not None:
-            why.append(words.of_string(frame, place, after, byte))
+            return None
+        if not whole(spelling):
+            return place._replace(spelling=spelling)
+        character = chr(ranges[0][0]).encode()
+        state = shape.after(place.state, place.content, character)
+        content = place.content + character if shape.needs_content or _holds_compared(frame) else b""
+        return Quoted(shape, state, place.length + 1, content, b"")
 
-    def goes_on(self, frame: Frame | None, place: Quoted, ranges: Ranges | None, known: Known) -> bool:
-        """Whether a string or key goes on from a place. ranges : of the next character, or None."""
-        shape = place.shape
-        if isinstance(shape, ObjectShape):
-            assert isinstance(frame, ObjectFrame)
-            return shape.key_lives(place.state, place.content, ranges, frame.used, frame.others)
-        return place.state >= 0 and shape.lives(place.state, place.length, place.content, ranges, known)
+    def _ranges(self, place: Quoted) -> Ranges | None:
+        return spelled(place.spelling, self.texts.escapes) if place.spelling else None
 
-    def _closed(self, frame: Frame | None, place: Quoted, why: list[Refusal] | None) -> Iterator[Reading]:
+    def _closed(self, frame: Frame | None, place: Quoted) -> Iterator[Reading]:
         """The reading behind the quotation mark that ends a string or a key."""
         shape = place.shape
         if not isinstance(shape, ObjectShape):
-            if shape.ends(place.state, place.length, place.content, known_of(frame)):
-                yield self._behind(frame, place.content)
-            elif why is not None:
-                why.append(words.of_string_end(frame, place))
+            if shape.ends(place.state, place.length, place.content):
+                yield from self._behind(frame, place.content)
             return
         assert isinstance(frame, ObjectFrame)
         found = shape.key_index(place.state, place.content, frame.used, frame.others)
-        if found is None:
-            if why is not None:
-                why.append(words.of_key_end(frame, place))
-            return
-        index, node = found
-        used = frame.used if index == OTHER else frame.used | {index}
-        others = frame.others | {place.content} if index == OTHER else frame.others
-        after = self._object(frame.parent, shape, used, others, place.content, frame.members)
-        yield Reading(after, Gap(self._spacing.before_colon, "colon", node))
+        if found is not None:
+            index, node = found
+            used = frame.used if index == OTHER else frame.used | {index}
+            others = frame.others | {place.content} if index == OTHER else frame.others
+            after = self.one(ObjectFrame, frame.parent, shape, used, others, place.content, frame.members)
+            yield Reading(after, Gap(self._spacing.before_colon, "colon", node))
+
+
+def _goes_on(frame: Frame | None, place: Quoted, ranges: Ranges | None) -> bool:
+    """Whether a string or key goes on from a place. ranges : of the next character, or None."""
+    shape = place.shape
+    if isinstance(shape, ObjectShape):
+        assert isinstance(frame, ObjectFrame)
+        return shape.key_lives(place.state, place.content, ranges, frame.used, frame.others)
+    return place.state >= 0 and shape.lives(place.state, place.length, place.content, ranges)
 
 
 def _holds_compared(frame: Frame | None) -> bool:
@@ -416,20 +360,19 @@ def tokens_allowed(interpreter: JsonInterpreter, readings: Readings, tokens: Seq
 
     Cost: that of reading the bytes of all tokens, of beginnings that several have once.
     """
+    known: dict[bytes, Readings] = {}
     found = []
-    path, before = [readings], b""
-    for i in sorted(range(len(tokens)), key=tokens.__getitem__):
-        token = tokens[i]
-        shared = next((k for k, (a, b) in enumerate(zip(token, before, strict=False)) if a != b), None)
-        shared = min(len(token), len(before)) if shared is None else shared
-        del path[shared + 1 :]
-        while path[-1] and len(path) <= len(token):
-            path.append(interpreter.read(path[-1], token[len(path) - 1]))
-        before = token[: len(path) - 1]
-        if token and len(path) == len(token) + 1 and path[-1]:
-            found.append(i)
-    allowed = set(found)
-    return [i in allowed for i in range(len(tokens))]
+    for token in tokens:
+        here = readings
+        for end, byte in enumerate(token, 1):
+            if not here:
+                break
+            begun = token[:end]
+            if begun not in known:
+                known[begun] = interpreter.read(here, byte)
+            here = known[begun]
+        found.append(bool(token and here))
+    return found
 
 
-__all__ = ["JsonInterpreter", "Refusal", "bytes_allowed", "tokens_allowed"]
+__all__ = ["JsonInterpreter", "bytes_allowed", "tokens_allowed"]

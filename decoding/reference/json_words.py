@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Protocol
 
-from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.shapes import Escapes, Texts
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON, SPACES
 from maskwright.decoding.reference.json_characters import BACKSLASH, QUOTE, SPACE, spelled
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
@@ -15,6 +16,7 @@ from maskwright.decoding.reference.json_places import (
     ObjectFrame,
     Quoted,
     Reading,
+    Readings,
     Word,
     known_of,
     path_of,
@@ -31,32 +33,33 @@ from maskwright.decoding.reference.json_shapes import (
 )
 from maskwright.decoding.reference.json_values import Known
 
-Kind = Literal["value", "structure", "key", "missing", "count", "string", "number", "word", "space", "end"]
-
 OF_NUMBERS = b"0123456789.+-eE"
 MOST_NAMED = 8
 """Keys or values that are named in a message."""
 
-Nodes = Sequence[tuple[ReadShape, ...]]
+
+class Reader(Protocol):
+    """What reasons ask of the interpreter: see `JsonInterpreter`."""
+
+    texts: Texts
+    nodes: Sequence[tuple[ReadShape, ...]]
+
+    def ended(self, readings: Readings) -> Readings:
+        """The readings in which a word or a number has ended."""
+
+    def roles(self, frame: ArrayFrame) -> list[tuple[int, int]]:
+        """What the next item may be."""
+
+    def longer(self, frame: Frame | None, place: Quoted, byte: int) -> Quoted | None:
+        """A place in a string with one more byte."""
 
 
-class Refusal(NamedTuple):
-    """Why a reading ends.
+def _at(path: str, what: str) -> str:
+    """What is wrong at a JSON path, and what would be allowed: in words, as all that follows here.
 
-    kind : "value": no value of this type may stand here. "structure": a colon, comma or bracket is
-        expected. "key": this key may not come. "missing": a required key is not there. "count": too
-        few or too many members or items. "string", "number", "word": no such value goes on so.
-        "space": of the white space. "end": the whole text has ended.
-    path : the JSON path of where it ends: a value, or the object or array around it.
-    message : what is wrong, and what would be allowed. It begins with a small letter.
+    path : of a value, or of the object or array around it.
     """
-
-    kind: Kind
-    path: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.message}"
+    return f"{path}: {what}"
 
 
 def quoted(text: bytes, most: int = 40) -> str:
@@ -97,20 +100,20 @@ def _characters(n: int) -> str:
 
 
 def values_of(node: Sequence[ReadShape], known: Known = frozenset()) -> str:
-    """The values of a node that are not known, in a few words."""
+    """The values of a node that are not known, in a few words; "" for none."""
     names: list[str] = []
     for shape in node:
         if isinstance(shape, WordShape):
             names.extend(text.decode(errors="replace") for text in shape.texts if shape.values[text] not in known)
         elif isinstance(shape, NumberShape):
-            names.append("a number" if any(row[ord(".")] >= 0 for row in shape.automaton.rows) else "an integer")
+            names.append("a number" if any(row[ord(".")] >= 0 for row in shape.rows) else "an integer")
         elif isinstance(shape, LiteralShape):
             names.extend(quoted(text) for text in shape.texts if text not in known)
         elif isinstance(shape, AutomatonShape):
             names.append("a string")
         else:
             names.append("an object" if isinstance(shape, ObjectShape) else "an array")
-    return one_of(names)
+    return one_of(names) if names else ""
 
 
 def keys_of(frame: ObjectFrame) -> str:
@@ -124,32 +127,54 @@ def keys_of(frame: ObjectFrame) -> str:
     return one_of([*names[: MOST_NAMED - 1], other]) if names else other.replace("any other", "any")
 
 
-def of_space(frame: Frame | None, place: Gap, byte: int) -> Refusal:
+def of_byte(reader: Reader, reading: Reading, byte: int) -> str:
+    """Why a reading ends at a byte, if not for an equal item."""
+    frame, place = reading
+    if isinstance(place, Quoted):
+        if byte == QUOTE and not place.spelling:
+            is_key = isinstance(place.shape, ObjectShape)
+            return of_key_end(frame, place) if is_key else of_string_end(frame, place)  # type: ignore[arg-type]
+        after = reader.longer(frame, place, byte)
+        if after is None:
+            return of_spelling(frame, place, byte, reader.texts.escapes)
+        return of_string(frame, place, after)
+    if isinstance(place, Gap):
+        ends, leads = reader.texts.spacing.ends(place.space), reader.texts.spacing.leads(place.space)
+        wanted = CLOSES if byte in b"}]" else GOES_ON
+        is_of_space = byte in SPACES or (not ends & wanted and leads & wanted)
+        return of_space(frame, place, byte) if is_of_space else of_token(reader, frame, place, byte)
+    ended = reader.ended((reading,))
+    if not ended or (isinstance(place, Digits) and byte in OF_NUMBERS):
+        return of_scalar(frame, place, byte)
+    return of_byte(reader, ended[0], byte)
+
+
+def of_space(frame: Frame | None, place: Gap, byte: int) -> str:
     """White space that the text's spacing does not allow, or lacks."""
     where = path_of(frame, is_inside=place.awaited in ("value", "colon"))
     name = {0x20: "a blank", 0x09: "a tab", 0x0A: "a line feed", 0x0D: "a carriage return"}.get(byte)
     if name is None:
-        return Refusal("space", where, "white space is expected here")
+        return _at(where, "white space is expected here")
     is_behind = place.awaited in ("object's more", "array's more")
-    return Refusal("space", where, f"{name} may not stand here" + ", unless the bracket may be closed" * is_behind)
+    return _at(where, f"{name} may not stand here" + ", unless the bracket may be closed" * is_behind)
 
 
-def of_token(nodes: Nodes, frame: Frame | None, place: Gap, byte: int) -> Refusal:
+def of_token(reader: Reader, frame: Frame | None, place: Gap, byte: int) -> str:
     """A byte that may not come where white space may end."""
     awaited = place.awaited
     if awaited == "end":
-        return Refusal("end", "$", "the text is complete, only white space may follow")
+        return _at("$", "the text is complete, only white space may follow")
     if awaited == "value":
-        return Refusal("value", path_of(frame), f"expected {values_of(nodes[place.node])}")
+        return _at(path_of(frame), f"expected {values_of(reader.nodes[place.node])}")
     if awaited == "colon":
-        return Refusal("structure", path_of(frame), "expected : behind the name")
+        return _at(path_of(frame), "expected : behind the name")
     if isinstance(frame, ObjectFrame):
         return _in_object(frame, place, byte)
     assert isinstance(frame, ArrayFrame)
-    return _in_array(nodes, frame, place, byte)
+    return _in_array(reader, frame, place, byte)
 
 
-def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> Refusal:
+def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> str:
     shape, n_others = frame.shape, len(frame.others)
     path = path_of(frame, is_inside=False)
     may_end = shape.may_end(frame.used, n_others) and place.awaited != "key"
@@ -159,15 +184,15 @@ def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> Refusal:
     if byte in b'",' and not addable and place.awaited != "bracket":
         most = shape.shape.most
         if most is not None and len(frame.used) + n_others >= most:
-            return Refusal("count", path, f"no further property may come: there may be at most {_properties(most)}")
+            return _at(path, f"no further property may come: there may be at most {_properties(most)}")
         if most is not None and shape.missing - frame.used:
             return _unfinished_object(frame)
-        return Refusal("key", path, "no further property may come: there is no other name left")
+        return _at(path, "no further property may come: there is no other name left")
     begin = "," if place.awaited == "object's more" else f"a property name ({keys_of(frame)})"
-    return Refusal("structure", path, "expected " + one_of([*[begin] * addable, *["}"] * may_end]))
+    return _at(path, "expected " + one_of([*[begin] * addable, *["}"] * may_end]))
 
 
-def _unfinished_object(frame: ObjectFrame) -> Refusal:
+def _unfinished_object(frame: ObjectFrame) -> str:
     """Why an object may not end."""
     shape = frame.shape
     path = path_of(frame, is_inside=False)
@@ -175,21 +200,21 @@ def _unfinished_object(frame: ObjectFrame) -> Refusal:
     if missing:
         names = one_of(missing, "and")
         is_one = len(missing) == 1
-        return Refusal("missing", path, f"{'property' if is_one else 'properties'} {names} must be there")
+        return _at(path, f"{'property' if is_one else 'properties'} {names} must be there")
     least = shape.shape.least
     count = len(frame.used) + len(frame.others)
-    return Refusal("count", path, f"at least {_properties(least)} must be there, and there {_are(count)}")
+    return _at(path, f"at least {_properties(least)} must be there, and there {_are(count)}")
 
 
 def _are(count: int) -> str:
     return "is 1" if count == 1 else f"are {count or 'none'}"
 
 
-def _in_array(nodes: Nodes, frame: ArrayFrame, place: Gap, byte: int) -> Refusal:
+def _in_array(reader: Reader, frame: ArrayFrame, place: Gap, byte: int) -> str:
     shape = frame.shape
     path = path_of(frame, is_inside=False)
     may_end = shape.may_end(frame.count, frame.contained) and place.awaited != "item"
-    roles = shape.roles(frame.count, frame.contained, frame.known)
+    roles = reader.roles(frame)
     if byte == ord("]") and place.awaited != "item":
         return _unfinished_array(frame)
     if not roles and (byte == ord(",") or place.awaited != "array's more") and place.awaited != "bracket":
@@ -199,77 +224,79 @@ def _in_array(nodes: Nodes, frame: ArrayFrame, place: Gap, byte: int) -> Refusal
             why = f"there may be at most {_items(most)}"
         elif not shape.shape.is_unique:
             why = "the schema allows none here"
-        return Refusal("count", path, f"no further item may come: {why}")
+        return _at(path, f"no further item may come: {why}")
     if place.awaited in ("array's more", "bracket"):
         comma = [","] * (place.awaited == "array's more" and bool(roles))
-        return Refusal("structure", path, "expected " + one_of([*comma, *["]"] * may_end]))
-    item = values_of([one for node, _ in roles for one in nodes[node]], frame.known)
+        return _at(path, "expected " + one_of([*comma, *["]"] * may_end]))
+    item = values_of([one for node, _ in roles for one in reader.nodes[node]], frame.known)
     end = " or ]" if may_end else ""
-    return Refusal("value", f"{path}[{frame.count}]", f"expected {item}{end}")
+    return _at(f"{path}[{frame.count}]", f"expected {item}{end}")
 
 
-def _unfinished_array(frame: ArrayFrame) -> Refusal:
+def _unfinished_array(frame: ArrayFrame) -> str:
     """Why an array may not end."""
     shape = frame.shape.shape
     path = path_of(frame, is_inside=False)
     if frame.count < shape.least:
-        return Refusal("count", path, f"at least {_items(shape.least)} must be there, and there {_are(frame.count)}")
+        return _at(path, f"at least {_items(shape.least)} must be there, and there {_are(frame.count)}")
     if shape.states:
-        return Refusal("count", path, "it lacks items: those that `contains` asks for, or more of them")
+        return _at(path, "it lacks items: those that `contains` asks for, or more of them")
     assert shape.contained is not None
     least = shape.contained.least
     verb = "is" if least == 1 else "are"
-    return Refusal("count", path, f"at least {_items(least)} that {verb} asked for by `contains` must be there")
+    return _at(path, f"at least {_items(least)} that {verb} asked for by `contains` must be there")
 
 
-def of_scalar(frame: Frame | None, place: Word | Digits, byte: int = 0) -> Refusal:
+def of_scalar(frame: Frame | None, place: Word | Digits, byte: int = 0) -> str:
     """Why a word or number does not go on with a byte, or may not end before it; 0 at the end."""
     path = path_of(frame)
     if isinstance(place, Word):
         texts = [text.decode(errors="replace") for text in place.shape.texts if text.startswith(place.text)]
-        return Refusal("word", path, f"expected {one_of(texts)}")
+        return _at(path, f"expected {one_of(texts)}")
     if byte in OF_NUMBERS:
-        return Refusal("number", path, f"no number that may stand here goes on with {chr(byte)!r}")
-    if isinstance(frame, ArrayFrame) and place.shape.ends(place.state, place.text or b"0", frozenset()):
-        return Refusal("number", path, "the number may not end here: an item before it is equal")
-    row = place.shape.automaton.rows[place.state]
+        return _at(path, f"no number that may stand here goes on with {chr(byte)!r}")
+    if isinstance(frame, ArrayFrame) and place.shape.accepting[place.state]:
+        return _at(path, "the number may not end here: an item before it is equal")
+    row = place.shape.rows[place.state]
     shown = [chr(byte) for byte in range(0x7F) if row[byte] >= 0]
-    return Refusal("number", path, f"the number may not go on or end so: expected {one_of(shown)}")
+    return _at(path, f"the number may not go on or end so: expected {one_of(shown)}")
 
 
-def of_equal(frame: Frame | None) -> Refusal:
-    """A value that makes an item around it equal to one before it."""
+def of_equal(reading: Reading) -> str:
+    """A reading in which an item is equal to one before it, or can become nothing else."""
+    frame, place = reading
     around = frame
     while around is not None and not (isinstance(around.parent, ArrayFrame) and around.parent.known):
         around = around.parent
     item = path_of(around.parent) if around is not None else path_of(frame)
-    return Refusal("value", item, "the item would be equal to one before it, whatever follows")
+    message = "the item would be equal to one before it, whatever follows"
+    is_listed = not isinstance(place, Gap) and isinstance(place.shape, WordShape | LiteralShape)
+    left = values_of([place.shape], known_of(frame)) if is_listed else ""  # type: ignore[union-attr]
+    return _at(item, f"{message}; expected {left}" if left else message)
 
 
-def of_spelling(frame: Frame | None, place: Quoted, byte: int, escapes: Escapes) -> Refusal:
+def of_spelling(frame: Frame | None, place: Quoted, byte: int, escapes: Escapes) -> str:
     """Bytes that no string has: they are not JSON, or an escape that the texts do not have."""
     path = _of_string(frame, place)
     spelling = place.spelling
     if escapes != "any" and spelling[:1] == bytes([BACKSLASH]) and spelled(spelling + bytes([byte])):
-        return Refusal("string", path, f"this character is spelled otherwise: escapes are {escapes}")
+        return _at(path, f"this character is spelled otherwise: escapes are {escapes}")
     if spelling[:2] == b"\\u":
         half = " of the second half of a surrogate pair" if len(spelling) >= 6 else ""
         message = f"expected \\u and four hexadecimal digits{half}; half a pair is no character"
-        return Refusal(
-            "string", path, message if half else "expected four hexadecimal digits of a character behind \\u"
-        )
+        return _at(path, message if half else "expected four hexadecimal digits of a character behind \\u")
     if spelling[:1] == bytes([BACKSLASH]):
-        return Refusal("string", path, 'expected one of " \\ / b f n r t u behind the backslash')
+        return _at(path, 'expected one of " \\ / b f n r t u behind the backslash')
     if byte < SPACE and not spelling:
-        return Refusal("string", path, f"control character {byte:#04x} must be escaped in a string")
-    return Refusal("string", path, "the bytes of the string are not valid UTF-8")
+        return _at(path, f"control character {byte:#04x} must be escaped in a string")
+    return _at(path, "the bytes of the string are not valid UTF-8")
 
 
 def _of_string(frame: Frame | None, place: Quoted) -> str:
     return path_of(frame, is_inside=not isinstance(place.shape, ObjectShape))
 
 
-def of_string(frame: Frame | None, place: Quoted, after: Quoted, byte: int) -> Refusal:
+def of_string(frame: Frame | None, place: Quoted, after: Quoted) -> str:
     """A character, or its beginning, with which no string goes on.
 
     place, after : before and behind the byte.
@@ -283,37 +310,31 @@ def of_string(frame: Frame | None, place: Quoted, after: Quoted, byte: int) -> R
         what = "goes on with this escape or character" if is_escape else "begins so"
         there = [quoted(key) for key in _keys_there(frame) if goes_on(key, after.content, None)]
         already = f" ({one_of(there, 'and')} {'is' if len(there) == 1 else 'are'} there already)" if there else ""
-        return Refusal("key", path, f"no property that may come {what}: {begun}{already}; expected {keys_of(frame)}")
+        return _at(path, f"no property that may come {what}: {begun}{already}; expected {keys_of(frame)}")
     if isinstance(shape, LiteralShape):
-        return Refusal("string", path, f"expected {values_of([shape], known_of(frame))}")
+        return _at(path, f"expected {values_of([shape], known_of(frame))}")
     if shape.most is not None and place.length >= shape.most:
-        return Refusal("string", path, f"the string is longer than {_characters(shape.most)}")
-    if not shape.n_strings(after.state, after.length, None, 1) if not is_escape and after.state >= 0 else True:
-        return Refusal("string", path, "no string that may stand here goes on with this character")
-    return Refusal("string", path, "an item before it is equal to the only string that goes on so")
+        return _at(path, f"the string is longer than {_characters(shape.most)}")
+    return _at(path, "no string that may stand here goes on with this character")
 
 
 def _keys_there(frame: ObjectFrame) -> list[bytes]:
     return [*(frame.shape.shape.keys[i] for i in sorted(frame.used)), *sorted(frame.others)]
 
 
-def of_string_end(frame: Frame | None, place: Quoted) -> Refusal:
+def of_string_end(frame: Frame | None, place: Quoted) -> str:
     """A string that may not end here."""
     path = path_of(frame)
     shape = place.shape
     if isinstance(shape, AutomatonShape):
         if place.length < shape.least:
-            return Refusal("string", path, f"the string is shorter than {_characters(shape.least)}")
-        if shape.characters.accepting[place.state]:
-            return Refusal("string", path, "an item before it is equal")
-        return Refusal("string", path, "no string that may stand here ends so")
+            return _at(path, f"the string is shorter than {_characters(shape.least)}")
+        return _at(path, "no string that may stand here ends so")
     assert isinstance(shape, LiteralShape)
-    if place.content in shape.texts:
-        return Refusal("string", path, "an item before it is equal")
-    return Refusal("string", path, f"expected {values_of([shape], known_of(frame))}")
+    return _at(path, f"expected {values_of([shape], known_of(frame))}")
 
 
-def of_key_end(frame: ObjectFrame, place: Quoted) -> Refusal:
+def of_key_end(frame: ObjectFrame, place: Quoted) -> str:
     """A key that may not come."""
     shape = frame.shape
     path = path_of(frame, is_inside=False)
@@ -321,35 +342,29 @@ def of_key_end(frame: ObjectFrame, place: Quoted) -> Refusal:
     name = quoted(place.content)
     allowed = f"; expected {keys_of(frame)}"
     if index in frame.used or place.content in frame.others:
-        return Refusal("key", path, f"property {name} is there already{allowed}")
+        return _at(path, f"property {name} is there already{allowed}")
     addable = shape.addable(frame.used, len(frame.others))
     if index == OTHER or shape.shape.values[index] < 0 or not addable:
-        return Refusal("key", path, f"property {name} may not be there{allowed}")
-    return Refusal("key", path, f"property {name} may not come here{allowed}")
+        return _at(path, f"property {name} may not be there{allowed}")
+    return _at(path, f"property {name} may not come here{allowed}")
 
 
-def of_end(nodes: Nodes, reading: Reading) -> Refusal:
+def of_end(reader: Reader, reading: Reading) -> str:
     """Why a text is not complete."""
     frame, place = reading
     if isinstance(place, Quoted):
         what = "the name of a property" if isinstance(place.shape, ObjectShape) else "a string"
-        return Refusal("end", _of_string(frame, place), f"{what} is under way")
+        return _at(_of_string(frame, place), f"{what} is under way")
     if isinstance(place, (Word, Digits)):
-        known = known_of(frame)
-        ends = (
-            place.shape.ends(place.text, known)
-            if isinstance(place, Word)
-            else place.shape.ends(place.state, place.text, known)
-        )
-        if not ends:
+        if not list(reader.ended((reading,))):
             return of_scalar(frame, place)
         place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
     if place.awaited == "end":
         return of_space(None, place, QUOTE)
     if isinstance(frame, ObjectFrame) and place.awaited in ("object's more", "first key", "bracket"):
         is_finished = frame.shape.may_end(frame.used, len(frame.others))
-        return of_token(nodes, frame, place, 0) if is_finished else _unfinished_object(frame)
+        return of_token(reader, frame, place, 0) if is_finished else _unfinished_object(frame)
     if isinstance(frame, ArrayFrame) and place.awaited in ("array's more", "first item", "bracket"):
         is_finished = frame.shape.may_end(frame.count, frame.contained)
-        return of_token(nodes, frame, place, 0) if is_finished else _unfinished_array(frame)
-    return of_token(nodes, frame, place, 0)
+        return of_token(reader, frame, place, 0) if is_finished else _unfinished_array(frame)
+    return of_token(reader, frame, place, 0)

@@ -2,8 +2,8 @@
 
 The engine reads a text as if items that are objects, arrays or numbers could be equal. What it
 allows, the plain interpreter then reads, which knows the items: but only tokens by which an item
-can end or become equal to one before it; and all where the engine still follows a reading with
-equal items (`dropped`).
+can end or become equal to one before it; and all where the engine may still follow a reading with
+equal items (`has_dropped`).
 
 In: the engine's memory and masks. Out: the same, without what makes two items equal. The methods
 have the names and arguments of the engine's entry points, so that texts call the one or the other.
@@ -24,7 +24,6 @@ from maskwright.analysis.locks import new_lock
 from maskwright.decoding.reference.json_places import Quoted, Readings, is_free
 from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_allowed
 from maskwright.decoding.schema import constants
-from maskwright.decoding.schema.dropped import has_dropped, is_alike_inside
 from maskwright.decoding.schema.entries import entries
 from maskwright.decoding.schema.workspace import Workspace
 from maskwright.maskstore.schema.compiled import SchemaTables
@@ -43,6 +42,9 @@ class ComparedEntries:
     workspace : where the engine works.
 
     The interpreter of a schema is one for all its texts, which wait for one another.
+
+    The engine still follows readings that the interpreter has dropped since two items were equal.
+    Such a reading may allow what no other one does.
     """
 
     def __init__(self, store: SchemaTables, workspace: Workspace) -> None:
@@ -52,8 +54,9 @@ class ComparedEntries:
             if found is None:
                 found = _interpreters[store] = JsonInterpreter(store.texts), new_lock()  # type: ignore[arg-type]
         self._interpreter, self._lock = found
-        self._readings: list[tuple[int, Readings]] = []
-        """The text's length in tokens and its readings then, for the history; the newest last."""
+        self._readings: list[tuple[int, Readings, bool]] = []
+        """The text's length in tokens and its readings then, and whether the engine may have more
+        of them; for the history, the newest last."""
 
     def copy(self, workspace: Workspace) -> Self:
         """Those of a second text in the same state. workspace : where its engine works."""
@@ -88,17 +91,26 @@ class ComparedEntries:
         while self._readings and self._readings[-1][0] > n:
             self._readings.pop()
         if not self._readings:
-            self._readings.append((0, self._interpreter.start()))
+            self._readings.append((0, self._interpreter.start(), False))
         return self._readings[-1][1]
 
-    def _behind(self, memory: Array, data: bytes) -> Readings:
-        with self._lock:
-            return self._interpreter.read_bytes(self._newest(memory), data)
-
-    def _commit(self, memory: Array, readings: Readings, *call: Any) -> int:
-        """Let the engine add a token. readings : those after it. call : of the workspace."""
+    def has_dropped(self, memory: Array) -> bool:
+        """Whether the engine may have more readings of the text than the interpreter."""
         self._newest(memory)
-        self._readings.append((int(memory[constants.N_SAID]) + 1, readings))
+        return self._readings[-1][2] and not _has_one_reading(memory)
+
+    def _behind(self, memory: Array, data: bytes) -> tuple[Readings, bool]:
+        """The readings behind some bytes, and whether the engine may have more of them."""
+        has_dropped = self.has_dropped(memory)
+        with self._lock:
+            n_equal = self._interpreter.n_equal
+            readings = self._interpreter.read_bytes(self._newest(memory), data)
+            return readings, has_dropped or self._interpreter.n_equal > n_equal
+
+    def _commit(self, memory: Array, behind: tuple[Readings, bool], *call: Any) -> int:
+        """Let the engine add a token. behind : what `_behind` says. call : of the workspace."""
+        self._newest(memory)
+        self._readings.append((int(memory[constants.N_SAID]) + 1, *behind))
         code = int(self._workspace.call(*call, True))
         if code == constants.OK:
             del self._readings[: -1 - int(memory[constants.N_HISTORY])]
@@ -112,15 +124,15 @@ class ComparedEntries:
         if code != constants.OK:
             return code
         vocabulary = self._store.vocabulary
-        readings = self._newest(memory)
+        behind = self._newest(memory), False
         if token not in vocabulary.eos:
-            readings = self._behind(memory, vocabulary.tokens[token])
-            if not readings:
+            behind = self._behind(memory, vocabulary.tokens[token])
+            if not behind[0]:
                 return constants.ILLEGAL
         elif self.can_end(table, automata, memory) != constants.OK:
             return constants.NOT_COMPLETE
         if commit:
-            return self._commit(memory, readings, entries.read_token, voc, table, automata, memory, work, token)
+            return self._commit(memory, behind, entries.read_token, voc, table, automata, memory, work, token)
         return code
 
     def read_bytes(self, table: Array, automata: Array, memory: Array, work: Array, data: Array, commit: bool) -> int:
@@ -128,11 +140,11 @@ class ComparedEntries:
         code = int(self._workspace.call(entries.read_bytes, table, automata, memory, work, data, False))
         if code != constants.OK:
             return code
-        readings = self._behind(memory, bytes(data.astype(np.uint8)))
-        if not readings:
+        behind = self._behind(memory, bytes(data.astype(np.uint8)))
+        if not behind[0]:
             return constants.ILLEGAL
         if commit:
-            return self._commit(memory, readings, entries.read_bytes, table, automata, memory, work, data)
+            return self._commit(memory, behind, entries.read_bytes, table, automata, memory, work, data)
         return code
 
     def fill(self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, words: Array) -> int:
@@ -149,7 +161,7 @@ class ComparedEntries:
         with self._lock:
             may_be_equal = any(map(completions.may_be_equal, readings))
             rests = [completions.alike_rests(reading) for reading in readings] if may_be_equal else []
-        if has_dropped(memory, readings):
+        if self.has_dropped(memory):
             asked = _doubtful_beside(vocabulary, memory, readings)
         else:
             asked = _doubtful(vocabulary, readings, may_be_equal, rests)
@@ -189,10 +201,22 @@ def _doubtful(
 
 
 def _doubtful_beside(vocabulary: Vocabulary, memory: Array, readings: Readings) -> Array:
-    """As `_doubtful`, where the engine follows a reading that the interpreter has dropped."""
+    """As `_doubtful`, where the engine may follow a reading that the interpreter has dropped."""
     sets = _token_sets(vocabulary)
-    is_alike = all(isinstance(one.place, Quoted) for one in readings) and is_alike_inside(memory, readings)
+    inside = [one.place.shape.shape for one in readings if isinstance(one.place, Quoted)]
+    # the engine has a thread for each string and key in which its readings stand
+    is_alike = len(inside) == len(readings) and int(memory[memory[constants.STATE]]) <= len({*map(id, inside)})
     return sets.with_quote if is_alike else sets.every
+
+
+def _has_one_reading(memory: Array) -> bool:
+    """Whether the engine follows one reading: there is one thread, and no fork around it."""
+    read = memory.item  # PERF: of one integer it takes less time than an index
+    state = read(constants.STATE)
+    link = read(state + 1 + constants.LINK)
+    while link != constants.ROOT_FRAME and read(link + constants.SHAPE) != constants.FORK_SHAPE:
+        link = read(link + constants.PARENT)
+    return read(state) == 1 and link == constants.ROOT_FRAME
 
 
 class _TokenSets(NamedTuple):

@@ -72,7 +72,7 @@ REFUSED = [
     (b'{"a":["ab"],"b":["ab"],"c":["ab"],"', b"n", '$: no property that may come begins so: "n"; expected "age"'),
     (b'{"tags":[', b"]", "$.tags: at least 1 item must be there, and there are none"),
     (b'{"tags":[1,2', b",", "$.tags: no further item may come: there may be at most 2 items"),
-    (b'{"tags":["a","', b"a", '$.tags[1]: expected "b"'),
+    (b'{"tags":["a","', b"a", '$.tags[1]: the item would be equal to one before it, whatever follows; expected "b"'),
     (b'{"tags":["a",', b"[", '$.tags[1]: expected "b" or an integer'),
     (b'{"tags":["a"', b"x", "$.tags: expected , or ]"),
     (b'{"x":[', b"]", "$.x: at least 1 item that is asked for by `contains` must be there"),

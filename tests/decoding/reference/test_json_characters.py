@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -12,8 +12,10 @@ from random_graphs import automaton
 from shares import share
 
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.shapes import Numbers
 from maskwright.decoding.reference.json_characters import ALL, Characters, is_in, spelled, whole
-from maskwright.decoding.reference.json_numbers import NumberAutomaton, value_of
+from maskwright.decoding.reference.json_shapes import NumberShape
+from maskwright.decoding.reference.json_values import value_of
 
 SAMPLE = [*range(0x300), *range(0xD700, 0xE100, 7), 0x20AC, 0xFFFF, 0x10000, 0x1F600, 0x1F601, 0x10FFFF]
 CHARACTERS = [chr(point) for point in SAMPLE if not 0xD800 <= point < 0xE000]
@@ -110,7 +112,7 @@ def states_after(dfa: Dfa, points: np.ndarray, state: int) -> np.ndarray:
 def test_steps_are_those_of_all_characters(pattern: str, n_states: int) -> None:
     rng = random.Random(pattern)
     dfa = automaton(pattern)
-    characters = Characters.of_dfa(dfa)
+    characters = Characters(dfa)
     points = np.concatenate([np.arange(first, last + 1) for first, last in ALL])
     points = points[(points < 0xD800) | (points >= 0xE000)]
     for ranges in (ALL, ((0x61, 0x61),), ((0, 0xFF),), ((0xE0, 0x1F600),), ((rng.randrange(0x800), 0xFFFF),)):
@@ -126,14 +128,24 @@ def test_steps_are_those_of_all_characters(pattern: str, n_states: int) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["(ab)*", "a|b+", "[ab]{1,2}", "(aa)+|b", "(aaa)*", "b?[ab]{3}|a{7}"])
-def test_numbers_of_strings(pattern: str) -> None:
+def test_strings_of_some_lengths(pattern: str) -> None:
     dfa = automaton(pattern)
-    characters = Characters.of_dfa(dfa)
-    of_length = [sum(dfa.matches("".join(t).encode()) for t in product("ab", repeat=n)) for n in range(10)]
-    for least, most, cap in product(range(9), range(9), (1, 3, 1000)):
-        assert characters.n_strings(0, least, most, cap) == min(cap, sum(of_length[least : most + 1]))
+    characters = Characters(dfa)
+    of_length = [
+        [text for text in ("".join(t).encode() for t in product("ab", repeat=n)) if dfa.matches(text)] for n in range(9)
+    ]
+    for least, most in product(range(9), range(9)):
+        wanted = [text for texts in of_length[least : most + 1] for text in texts]
+        assert list(characters.strings(0, least, most)) == wanted
+        assert characters.goes_on(0, least, most) == bool(wanted)
+        for first in "ab":
+            behind = [text for text in wanted if text[:1] == first.encode()]
+            ranges = ((ord(first), ord(first)),)
+            assert list(characters.strings(0, least, most, b"", ranges)) == behind
+            assert characters.goes_on(0, least, most, ranges) == bool(behind)
     is_endless = "*" in pattern or "+" in pattern
-    assert characters.n_strings(0, 20, None, 2) == (2 if is_endless else 0)
+    assert len(list(islice(characters.strings(0, 20, None), 2))) == (2 if is_endless else 0)
+    assert characters.goes_on(0, 20, None) == is_endless
 
 
 NUMBERS = ("0|1", r"1\.0+", r"0(\.0*1)?", "-?0(e[0-9]+)?", "1(0*|0*e-?[0-9]+)", r"[1-9]e-1|0\.[1-9]0*", "1e(0|1)[01]?")
@@ -143,7 +155,7 @@ NUMBERS = ("0|1", r"1\.0+", r"0(\.0*1)?", "-?0(e[0-9]+)?", "1(0*|0*e-?[0-9]+)", 
 def test_new_numbers_that_go_on(pattern: str) -> None:
     """Against all numbers of up to nine bytes, with known numbers that are among the shorter ones."""
     dfa = automaton(pattern)
-    automaton_of_numbers = NumberAutomaton(dfa.next_state.tolist(), dfa.is_accepting.tolist())
+    shape = NumberShape(Numbers(dfa))
     texts = [b""]
     for text in texts:  # grows while it is read
         if len(text) < 8:
@@ -157,11 +169,9 @@ def test_new_numbers_that_go_on(pattern: str) -> None:
         for text in texts[:60]:
             if len(text) > 4:
                 continue
-            found = automaton_of_numbers.has_new(dfa.run(text), text, known)
-            assert found == any(one.startswith(text) and value_of(one) not in known for one in whole_ones), (
-                text,
-                known,
-            )
+            values = shape.values(dfa.run(text), text)
+            wanted = any(one.startswith(text) and value_of(one) not in known for one in whole_ones)
+            assert any(value not in known for value in values) == wanted, (text, known)
 
 
 @pytest.mark.parametrize("text", [b"0", b"-1.50e1", b"1e5", b"-0.0e7", b"100", b"0.001", b"1E-03", b"120e-1"])

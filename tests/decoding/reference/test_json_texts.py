@@ -239,7 +239,7 @@ def test_items_that_can_only_become_equal(text: bytes, legal: int | None, why: s
         readings, n = after, n + 1
     assert n == (len(text) if legal is None else legal)
     if legal is not None:
-        assert str(interpreter.refusals(readings, text[n])[0]).startswith(why)
+        assert interpreter.refusals(readings, text[n])[0].startswith(why)
 
 
 SPACINGS = (

@@ -8,17 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from random_graphs import random_graph
 from schema_masks import TOKENS, VOCABULARY
 from shares import share
 
 import maskwright as mw
-from maskwright.analysis.schema.shapes import Arrays, Texts
-from maskwright.decoding.matcher import Matcher
-from maskwright.decoding.reference.json_texts import JsonInterpreter
-from maskwright.decoding.schema.dropped import _n_different, _n_followed, has_dropped
-from maskwright.maskstore.schema.compiled import SchemaTables
-from maskwright.maskstore.schema.write import write_schema
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 
 UNIQUE = {"type": "array", "uniqueItems": True}
@@ -114,32 +107,6 @@ def test_masks_of_random_alternatives(seed: int) -> None:
     assert n_masks > 5
 
 
-@pytest.mark.parametrize("seed", share(range(40), 3))
-def test_the_engine_has_as_many_readings_or_more(seed: int) -> None:
-    """As many nearly always: the frames of its forks may say the same."""
-    n_states = n_more = 0
-    for k in range(12):
-        rng = random.Random(77_000 + 100 * seed + k)
-        graph = random_graph(rng)
-        if any(isinstance(shape, Arrays) and shape.is_unique for node in graph.nodes for shape in node):
-            continue
-        texts = Texts(graph)
-        matcher = Matcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), 0)
-        interpreter = JsonInterpreter(texts)
-        readings = interpreter.start()
-        for _ in range(15):
-            tokens = [token for token in sorted(allowed(matcher)) if token not in b" \t\n\r"]
-            if not tokens:
-                break
-            token = rng.choice([one for one in tokens if one[:1] in b'"{}[],:'] or tokens)
-            matcher.advance_bytes(token)
-            readings = interpreter.read_bytes(readings, token)
-            more = _n_followed(matcher.text._memory) - _n_different(readings)
-            assert more >= 0, matcher.said()
-            n_states, n_more = n_states + 1, n_more + (more > 0)
-    assert n_states > 20 and 10 * n_more < n_states
-
-
 def test_history_copies_and_batches() -> None:
     store = store_of(tagged(UNIQUE, INTEGERS))
     matcher, batch = store.matcher(), store.batch(2)
@@ -177,6 +144,4 @@ def test_all_tokens_are_asked_only_where_a_reading_was_dropped() -> None:
     ):
         matcher = store_of(schema).matcher()
         matcher.advance_bytes(text.encode())
-        assert has_dropped(matcher.text._memory, matcher.text._entries._newest(matcher.text._memory)) == is_dropped, (
-            text
-        )
+        assert matcher.text._entries.has_dropped(matcher.text._memory) == is_dropped, text
