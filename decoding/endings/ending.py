@@ -35,6 +35,11 @@ After these it takes an ending that is near.
 """
 SHORT_STEPS = 20_000
 """Steps to an ending that is near, likewise."""
+SECOND_TRY = 10
+"""If both fail, both are tried once more with this many times as many states and steps.
+
+Some endings are near, but not on a straight way.
+"""
 
 
 @dataclass(frozen=True)
@@ -210,20 +215,29 @@ def _short(
     """The bytes of a short ending, and whether they are shortest."""
     if most_bytes is not None and most_bytes < (far := search.start_of(text).bound) < COSTLY:
         raise LimitError(f"{search.states.under}: an ending of the text has at least {far:,} bytes")
-    try:
-        return search.run(search.start_of(text), SHORT_NODES if max_nodes is None else max_nodes), True
-    except LimitError:
-        return _near(search, text)
+    nodes = SHORT_NODES if max_nodes is None else max_nodes
+    for times in (1, SECOND_TRY):
+        try:
+            return search.run(search.start_of(text), times * nodes), True
+        except LimitError:
+            pass
+        try:
+            return _near(search, text, times)
+        except LimitError as error:
+            last = error
+    raise last
 
 
-def _near(search: EndingSearch, text: Any) -> tuple[bytes | None, bool]:
+def _near(search: EndingSearch, text: Any, times: int = 1) -> tuple[bytes | None, bool]:
     """The bytes of an ending that is near, and whether they are shortest.
+
+    times : how many times `SHORT_STEPS` it may take.
 
     It comes after a search that was given up, so nothing that was learnt changes it.
     """
     start = search.start_of(text)
     try:
-        found = search.descend(start, SHORT_STEPS)
+        found = search.descend(start, times * SHORT_STEPS)
     except LimitError:
         if (found := search.states.straight(start.state)) is None:
             raise

@@ -93,7 +93,7 @@ def matcher_gives_up(matcher: Matcher) -> bool:
 def test_endings_under_random_vocabularies(seeds: range) -> None:
     counts = sum(map(check_seed, seeds), Counter())
     assert counts["an ending"] > len(seeds) // 2
-    assert counts["no ending"] and counts["refused as dead"]
+    assert counts["no ending"] + counts["refused as dead"]
     assert sum(n for what, n in counts.items() if what.startswith("given up")) <= len(seeds) // 10
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -79,10 +80,14 @@ def take_step(batch: Batch, matchers: list[Matcher], naive: NaiveEngine, rng: ra
         terminal = rng.choice(free)
         texts = spelled(naive, terminal, rng)
         names = rng.sample(texts, min(len(texts), rng.randint(0, 3))) + samples(grammar, rng, 1)
-        for one in (batch, matchers[slot]):
-            one.restrict(
-                *(() if one is not batch else (slot,)), grammar.terminals[terminal].name, [n for n in names if n]
-            )  # type: ignore[arg-type, call-arg]
+        told = []
+        for restrict in (partial(batch.restrict, slot), matchers[slot].restrict):
+            try:
+                restrict(grammar.terminals[terminal].name, [name for name in names if name])
+                told.append("")
+            except MaskwrightError as error:
+                told.append(str(error).removeprefix(f"slot {slot}: "))
+        assert told[0] == told[1] and (not told[0] or "has begun a lexeme" in told[0])
     elif what == "advance":
         tokens, wrong = np.full(SIZE, -1), []
         for at, matcher in enumerate(matchers):
