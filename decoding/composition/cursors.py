@@ -18,7 +18,7 @@ from maskwright.analysis.schema.shapes import Texts as JsonTexts
 from maskwright.decoding.composition.cursor import Cursor, add, has
 from maskwright.decoding.composition.exits import NO_EXITS, Exits
 from maskwright.decoding.endings.ending import endings_of
-from maskwright.decoding.engine._string_kernels import MAY_END, STATE
+from maskwright.decoding.engine._string_kernels import MAY_END, SOME, STATE
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
@@ -65,7 +65,7 @@ class GrammarCursor(Cursor):
             if exits.behind is None:
                 return False
             words |= exits.behind.view(np.int32)
-        return True
+        return bool(told[0] & SOME) or bool(words.any())
 
     def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
         # BOUND: a token that was added may be the beginning of another one; that is read then

@@ -17,6 +17,9 @@ Exit: TypeAlias = tuple[bytes, int, tuple[int, ...]]
 that go on in the host."""
 
 
+_BLANK = b" \t\n\r"
+
+
 class Closing(NamedTuple):
     """Bytes that may close all that is open at a place of a JSON text, or the first ones of such.
 
@@ -84,7 +87,10 @@ class Exits:
             ends = {
                 before: (number, ids)
                 for before, number, ids in self.entries
-                if place_after(before, place) == START and not falls_below(before, place)
+                if place_after(before, place) == START
+                and not falls_below(before, place)
+                # nothing but white space comes behind what has closed all
+                and (place == START or not _closes_early(before.rstrip(_BLANK)[:-1], place))
             }
             for before in list(ends):
                 for n in range(1, len(before)):
@@ -95,7 +101,7 @@ class Exits:
                 Closing(
                     one,
                     *ends[one],
-                    one[len(one.rstrip(b" \t\n\r")) :],
+                    one[len(one.rstrip(_BLANK)) :],
                     next((n for n in range(at + 1, len(asked)) if not asked[n].startswith(one)), len(asked)),
                 )
                 for at, one in enumerate(asked)
@@ -115,6 +121,11 @@ class Exits:
                     asked.append(Asked(said.text, ENDS, tokens.number.get(said.text, -1), ids))
             self._inside = strings_array(asked)
         return self._inside
+
+
+def _closes_early(data: bytes, place: Place) -> bool:
+    """Whether all that is open at a place is closed behind some of the bytes."""
+    return any(place_after(data[:n], place) == START for n in range(1, len(data) + 1))
 
 
 NO_EXITS = Exits(())

@@ -83,15 +83,17 @@ class Known:
     mask : (n_words,) int32, the tokens that may come next; None if not known yet, or if there are
         none.
     after : the states behind tokens.
+    is_current : whether it is still among those that are kept.
     """
 
-    __slots__ = ("after", "closed", "mask", "readings")
+    __slots__ = ("after", "closed", "is_current", "mask", "readings")
 
     def __init__(self, readings: list[Reading]) -> None:
         self.readings = readings
         self.closed: list[Reading] | None = None
         self.mask: npt.NDArray[np.int32] | None = None
         self.after: dict[int, Known] = {}
+        self.is_current = True
 
 
 class Back:
@@ -202,7 +204,8 @@ class Back:
         if found is None:
             first = self.first()
             found = 0 if first.isdisjoint(data) else 1 if first.isdisjoint(data[1:]) else 2
-            self.state.crossing[token] = found
+            if len(self.state.crossing) < MOST_ALLOWED:
+                self.state.crossing[token] = found
         return found
 
 
@@ -248,14 +251,19 @@ class Rules:
             self._n_met += 1
             return found
         if len(self._known) == MOST_KNOWN:
-            for each in self._known.values():
-                each.after = {}
             self._keeps = self._n_met > MOST_KNOWN
-            self._known, self._n_met = {}, 0
+            self.forget()
         if is_own:
             readings = [readings[0]._replace(cursor=readings[0].cursor.fork())]
         found = self._known[key] = Known(readings)
         return found
+
+    def forget(self) -> None:
+        """Know no states any more but the first."""
+        for each in self._known.values():
+            each.after, each.is_current = {}, False
+        self.begin().after = {}
+        self._known, self._n_met = {}, 0
 
     def begin(self) -> Known:
         """The state in which a text begins."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursor import Cursor, has
 from maskwright.decoding.composition.cursors import RunCursor
@@ -45,7 +45,10 @@ MOST_AFTER = 4096
 
 
 class Step(NamedTuple):
-    """A text before a token. in_place : whether the token has advanced its own cursor."""
+    """A text before a token.
+
+    in_place : whether the token has advanced `own`, which must be taken back then.
+    """
 
     readings: list[Reading]
     known: Known | None
@@ -80,17 +83,24 @@ class ComposedText(TextState):
         self._steps: deque[Step] = deque(maxlen=min(max_rollback, sys.maxsize))  # the host refuses what is more
         self.said = []
         self._n_noted = 0
-        self._closed: list[Reading] | None = None
-        self._readings: list[Reading] = []
-        self._known: Known | None = None
-        self._own: Cursor | None = None
-        self._here: Exits | None = None
-        self._crossing: dict[int, int] = {}
         self._is_moving = self._is_ended = False
         self._words = self._padding = np.zeros(0, np.int32)
-        self.quick_fill, self.quick_read, self.quick_step = self._quick_fill, self._quick_read, self._quick_step
+        self._enter([], None, None)
         if rules is None:
             self.reset()
+
+    def _enter(self, readings: list[Reading], known: Known | None, own: Cursor | None) -> None:
+        """Be in a state from now on.
+
+        known : the state, if it is known. INVARIANT: the readings are its own then.
+        own : the cursor of the only reading, which is in a part, if no one else has it. INVARIANT:
+            there is none in a known state, nor behind the end of the text.
+        """
+        self._readings, self._known, self._own = readings, known, own
+        self._closed = None if known is None else known.closed
+        # of the own cursor's part, as far as quick calls may know them
+        self._here: Exits | None = None
+        self._crossing: dict[int, int] = {}
 
     # -- quick calls
 
@@ -98,7 +108,7 @@ class ComposedText(TextState):
         self._words, self._padding = words[: self._n_words], words[self._n_words :]
         return True
 
-    def _quick_fill(self, bound: None) -> int:
+    def quick_fill(self, bound: None) -> int:
         known = self._known
         if known is not None:
             if known.mask is None:
@@ -114,13 +124,15 @@ class ComposedText(TextState):
             self._padding[:] = 0
         return constants.OK
 
-    def _quick_read(self, bound: None, token: int) -> int:
+    def quick_read(self, bound: None, token: int) -> int:
         known = self._known
         if known is not None:
             after = known.after.get(token)
             if after is None:
                 return NOT_QUICK
+            self._is_moving = True
             self._go(after)
+            self._is_moving = False
             return constants.OK
         own = self._own
         if own is None:
@@ -138,9 +150,9 @@ class ComposedText(TextState):
         self._is_moving = False
         return NOT_QUICK
 
-    def _quick_step(self, bound: None, token: int) -> int:
-        code = self._quick_read(bound, token)
-        return 2 * code if code else 1 + 2 * NOT_QUICK if self._quick_fill(bound) else 0
+    def quick_step(self, bound: None, token: int) -> int:
+        code = self.quick_read(bound, token)
+        return 2 * code if code else 1 + 2 * NOT_QUICK if self.quick_fill(bound) else 0
 
     def settle(self, added: int | bytes) -> None:
         """As `TextState.settle`. A part's text that was being read is read again."""
@@ -200,22 +212,23 @@ class ComposedText(TextState):
                 return constants.NOT_COMPLETE
             if commit:
                 self._note(token, self._readings)
-                self._own, self._is_ended = None, True  # nothing is read any more
+                self._enter(self._readings, None, None)
+                self._is_ended = True
             return constants.OK
 
     def _know(self) -> Known | None:
         """The known state that the text is in, from now on; None if it cannot be known."""
         if self._known is None:
-            self._known = self._rules.known(self._readings, is_own=self._own is not None)
-            if self._known is not None:
-                self._readings, self._closed, self._own = self._known.readings, self._known.closed, None
+            known = self._rules.known(self._readings, is_own=self._own is not None)
+            if known is not None:
+                self._enter(known.readings, known, None)
         return self._known
 
     def _go(self, after: Known) -> None:
         """A token was read, behind which the text is in a known state."""
         self._steps.append(Step(self._readings, self._known, self._own, False, False))
         self._n_noted += 1
-        self._readings, self._closed, self._known, self._own = after.readings, after.closed, after, None
+        self._enter(after.readings, after, None)
 
     def _read_known(self, token: int) -> bool:
         """Add a token that ends no text, if it is allowed, from one known state to another."""
@@ -230,8 +243,10 @@ class ComposedText(TextState):
             return True
         if not self._take(token):
             return False
-        if before is not None and (after := self._know()) is not None and len(before.after) < MOST_AFTER:
-            before.after[token] = after
+        if before is not None and before.is_current and len(before.after) < MOST_AFTER:
+            with suppress(LimitError):  # no memory: the token is read all the same
+                if (after := self._know()) is not None:
+                    before.after[token] = after
         return True
 
     def _reads_in_place(self, token: int, data: bytes) -> bool:
@@ -262,8 +277,8 @@ class ComposedText(TextState):
         if behind is not self._readings:
             first = behind[0]
             is_alone = len(behind) == 1 and first.back is not None and first.left < 0
-            self._readings, self._own, self._here = behind, first.cursor if is_alone else None, None
-        self._closed = self._known = None
+            self._enter(behind, None, first.cursor if is_alone else None)
+        self._closed = None
         self.said.append(said)
 
     @contextmanager
@@ -398,36 +413,34 @@ class ComposedText(TextState):
                 if step.in_place:
                     assert step.own is not None
                     step.own.rollback()
-                self._readings, self._known, self._own, _, self._is_ended = step
-                self._closed = self._here = None
+                self._enter(step.readings, step.known, step.own)
+                self._is_ended = step.is_ended
                 self._n_noted -= 1
                 self.said.pop()
 
     def reset(self) -> None:
         with self._rules.lock:
-            self._known, self._own = self._rules.begin(), None
-            self._readings, self._closed = self._known.readings, self._known.closed
+            begin = self._rules.begin()
+            self._enter(begin.readings, begin, None)
             self._is_ended = self._is_moving = False
             self._steps.clear()
             self.said.clear()
             self._n_noted = 0
 
     def copy(self) -> TextState:
-        """As `TextState.copy`. Cost: O(the history, and the memory of a part under way)."""
+        """As `TextState.copy`. Cost: O(the history, and the memory of the parts in it)."""
         return ComposedText(self.store, self.max_rollback, self._rules).become(self)
 
     def become(self, other: Any) -> TextState:
         with other._rules.lock:
-            copies = {id(step.own): step.own.fork() for step in other._steps if step.own is not None}
-            if other._own is not None and id(other._own) not in copies:
-                copies[id(other._own)] = other._own.fork()
+            own = {id(one): one for one in (other._own, *(step.own for step in other._steps)) if one is not None}
+            copies = {key: one.fork() for key, one in own.items()}
 
             def copied(readings: list[Reading]) -> list[Reading]:
                 return [one._replace(cursor=copies.get(id(one.cursor), one.cursor)) for one in readings]
 
             self.max_rollback = other.max_rollback
-            self._readings, self._known, self._closed = copied(other._readings), other._known, None
-            self._own = copies.get(id(other._own))
+            self._enter(copied(other._readings), other._known, copies.get(id(other._own)))
             self._steps = deque(
                 (step._replace(readings=copied(step.readings), own=copies.get(id(step.own))) for step in other._steps),
                 maxlen=other.max_rollback,

@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
@@ -84,20 +85,28 @@ class NumberShape:
         It ends where there are finitely many, though they may have endlessly many spellings.
         """
         found: set[Number] = set()
-        seen, todo = {(state, text)}, [(state, text)]
-        for at, begun in todo:  # grows while it is read
+        seen = {(state, text)}
+        # the least length of what begins so, and of these the last one first: straight on to an end
+        queue = [(len(text) + self._left.get(state, 0), 0, state, text)]
+        while queue:
+            _, _, at, begun = heappop(queue)
             is_zero = _is_zero_with_exponent(begun)
             if is_zero or self.accepting[at]:
                 value = Number(False, "", 0) if is_zero else value_of(begun)
                 if value not in found:
                     found.add(value)
                     yield value
-            for byte in b"" if is_zero else b"7153908642.-+eE":  # PERF: few of a text go on so
+            for byte in b"" if is_zero else b"Ee+-.2468093517":  # PERF: few of a text go on with the last ones
                 after = self.rows[at][byte]
                 longer = self._shortened(begun + bytes([byte]), after)
-                if after >= 0 and (after, longer) not in seen:
+                if after in self._left and (after, longer) not in seen:
                     seen.add((after, longer))
-                    todo.append((after, longer))
+                    heappush(queue, (len(longer) + self._left[after], -len(seen), after, longer))
+
+    @cached_property
+    def _left(self) -> dict[int, int]:
+        """For each state that leads to an end, the fewest bytes to it."""
+        return distances(self.rows, self.accepting)
 
     def _shortened(self, text: bytes, state: int) -> bytes:
         """A beginning of the same values: without zeros that do not matter, whatever follows.

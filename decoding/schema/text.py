@@ -251,7 +251,8 @@ class SchemaText(TextState):
         threads = memory[begin + 1 : begin + 1 + constants.THREAD * int(memory[begin])].reshape(-1, constants.THREAD)
         links = _Links(self._table, memory)
         try:
-            return self.is_finished(), tuple((links.key(link), *rest) for link, *rest in threads.tolist())
+            said = tuple([(links.number(link), *rest) for link, *rest in threads.tolist()])
+            return self.is_finished(), said, tuple(links.frames)
         except _TooMuchError:
             return self.bytes_said()
 
@@ -324,7 +325,9 @@ class _TooMuchError(Exception):
 
 
 class _Links:
-    """The keys of links in a text's memory (`schema.constants`): equal ones, whatever their places.
+    """The numbers of links in a text's memory (`schema.constants`): equal frames have one.
+
+    frames : what each numbered link is, with the numbers of those around it.
 
     BOUND: frames deeper than `MOST_DEPTH` and more than `MOST_CELLS` cells are not asked for:
     `_TooMuchError`.
@@ -332,19 +335,21 @@ class _Links:
 
     def __init__(self, table: Array, memory: Array) -> None:
         self._table, self._memory, self._n_cells = table, memory, MOST_CELLS
-        self._found: dict[int, object] = {constants.ROOT_FRAME: None}
+        self._numbers = {constants.ROOT_FRAME: -1}
+        self.frames: dict[object, int] = {}
 
-    def key(self, link: int) -> object:
-        """The key of a link."""
-        if link not in self._found:
-            self._found[link] = self._key(link)
-        return self._found[link]
+    def number(self, link: int) -> int:
+        """The number of a link."""
+        found = self._numbers.get(link)
+        if found is None:
+            found = self._numbers[link] = self.frames.setdefault(self._frame(link), len(self.frames))
+        return found
 
-    def _key(self, link: int) -> object:
+    def _frame(self, link: int) -> object:
         memory = self._memory
         if memory[link + constants.SHAPE] == constants.FORK_SHAPE:
             frames = memory[link + constants.FORK : link + constants.FORK + int(memory[link])].tolist()
-            return tuple(map(self.key, frames))
+            return tuple([self.number(frame) for frame in frames])
         if memory[link + constants.LEVEL] > constants.MOST_DEPTH:
             raise _TooMuchError
         at, table = int(memory[link + constants.SHAPE]), self._table
@@ -361,7 +366,7 @@ class _Links:
             cells.append((cell[2], cell[3], cell[4]))
             newest = cell[0]
         del rest[constants.OPENED - constants.HOLDS : constants.CHANGED + 1 - constants.HOLDS]
-        return self.key(parent), shape, count, missing, tuple(cells), *rest
+        return self.number(parent), shape, count, missing, tuple(cells), *rest
 
 
 def _memory(n: int) -> Array:
