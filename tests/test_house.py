@@ -16,7 +16,7 @@ from test_layers import LAYERS, blocks, sources, tree
 
 import maskwright as mw
 
-MOST_LINES = 500
+MOST_LINES = 700
 MOST_LINES_OF_FUNCTION = 80
 MOST_PARAMETERS = 10
 
@@ -35,7 +35,7 @@ CEILINGS = {
     "analysis/schema": 7_100,
     "decoding": 1_200,
     "decoding/adapters": 1_050,
-    "decoding/composition": 1_950,
+    "decoding/composition": 2_250,
     "decoding/endings": 2_100,
     "decoding/engine": 3_950,
     "decoding/explain": 1_200,
@@ -45,7 +45,7 @@ CEILINGS = {
     "decoding/logits": 2_000,
     "decoding/names": 1_550,
     "decoding/reference": 4_000,
-    "decoding/schema": 5_650,
+    "decoding/schema": 5_750,
     "maskstore": 50,
     "maskstore/automaton": 4_150,
     "maskstore/canonical": 1_400,
@@ -63,7 +63,7 @@ CEILINGS = {
     "src/maskwright/cli": 2_900,
     "src/maskwright/lint": 3_600,
     "src/maskwright/models": 200,
-    "src/maskwright/playground": 1_050,
+    "src/maskwright/playground": 1_100,
     "src/maskwright/report": 3_400,
     "src/maskwright/servecheck": 1_250,
     "src/maskwright/serving": 4_850,

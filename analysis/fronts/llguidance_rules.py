@@ -157,6 +157,8 @@ class Terminals:
         match atom.kind:
             case "group":
                 return self.alternatives(atom.inner)
+            case "maybe":
+                return repetition(self.alternatives(atom.inner), 0, 1)
             case "name":
                 return self.named(atom.text, atom.at)
             case "string":
@@ -310,6 +312,8 @@ class Rules:
         """The expression of an atom; whatever is no group, no rule and no part is a terminal."""
         if atom.kind == "group":
             return self.alternatives(atom.inner)
+        if atom.kind == "maybe":
+            return repetition(self.alternatives(atom.inner), 0, 1)
         if atom.kind == "part":
             return self.part(atom)
         if atom.kind == "name" and atom.text in self.document.rules:

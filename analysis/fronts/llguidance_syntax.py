@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.nesting import read_json_at
 
-AtomKind = Literal["group", "not", "string", "range", "regex", "name", "substring", "words", "part"]
+AtomKind = Literal["group", "maybe", "not", "string", "range", "regex", "name", "substring", "words", "part"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,13 +345,13 @@ def _atom(reader: Reader) -> Atom:
         inner = _atom(reader)
         reader.leave()
         return Atom("not", at, of=inner)
-    for opening, closing in ("()", "[]"):
+    kinds: tuple[tuple[str, str, AtomKind], ...] = (("(", ")", "group"), ("[", "]", "maybe"))
+    for opening, closing, kind in kinds:
         if reader.take(opening):
             body = _alternatives(reader)
             reader.match(_LINES)
             reader.expect(closing, f"to close the group of line {reader.place(at)[0]}")
-            group = Atom("group", at, inner=body)
-            return group if opening == "(" else Atom("group", at, inner=(((Element(group, 0, 1),),),))
+            return Atom(kind, at, inner=body)
     if reader.next == '"':
         return _string(reader)
     if (pattern := reader.match(_PATTERN)) is not None:

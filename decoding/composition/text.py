@@ -109,6 +109,7 @@ class ComposedText(TextState):
         return True
 
     def quick_fill(self, bound: None) -> int:
+        """Write the mask of a known state, or of a part's text, without the lock."""
         known = self._known
         if known is not None:
             if known.mask is None:
@@ -125,6 +126,7 @@ class ComposedText(TextState):
         return constants.OK
 
     def quick_read(self, bound: None, token: int) -> int:
+        """Add a token that leads to a known state, or stays in a part, without the lock."""
         known = self._known
         if known is not None:
             after = known.after.get(token)
@@ -151,6 +153,7 @@ class ComposedText(TextState):
         return NOT_QUICK
 
     def quick_step(self, bound: None, token: int) -> int:
+        """`quick_read`, then `quick_fill`."""
         code = self.quick_read(bound, token)
         return 2 * code if code else 1 + 2 * NOT_QUICK if self.quick_fill(bound) else 0
 

@@ -111,7 +111,7 @@ def with_room(table: Table, n: int) -> Table:
 def slot_of(key, keys, slots):  # type: ignore[no-untyped-def]
     """The index h at which an int64 key is or belongs: slots[h] is its row, or -1."""
     mask = slots.shape[0] - 1
-    h = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
+    h = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
     while slots[h] >= 0 and keys[slots[h]] != key:
         h = (h + 1) & mask
     return h
@@ -227,7 +227,7 @@ def add_hashed(hashes: Int64, begin: int, end: int, slots: Int32) -> None:
 def slot_of_step(key, slots):  # type: ignore[no-untyped-def]
     """The index at which a key is or belongs. slots : (n_slots, 2) int64; keys, 0 where free."""
     mask = slots.shape[0] - 1
-    h = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
+    h = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
     while slots[h, 0] != 0 and slots[h, 0] != key:
         h = (h + 1) & mask
     return h

@@ -65,7 +65,7 @@ class Actions:
     ) -> None:
         self.n_states, self.n_columns = len(goto), n_columns
         self.acts, self.goto, self.lhs, self.length = acts, goto, lhs, length
-        self._deep_below: dict[tuple[int, int], frozenset[int]] = {}
+        self._deep_below: dict[int, list[frozenset[int]]] = {}
         self.shifts = [0] * self.n_states
         self.entered: list[set[int]] = [set() for _ in range(n_columns)]
         below: list[set[int]] = [set() for _ in goto]
@@ -92,14 +92,10 @@ class Actions:
 
     def deep_below(self, state: int, depth: int) -> frozenset[int]:
         """The states that can lie some cells below a state."""
-        known = self._deep_below.get((state, depth))
-        if known is not None:
-            return known
-        found = frozenset([state])
-        for cells in range(1, depth + 1):
-            found = frozenset(under for above in found for under in self.below[above])
-            self._deep_below[state, cells] = found
-        return found
+        known = self._deep_below.setdefault(state, [frozenset([state])])
+        while len(known) <= depth:
+            known.append(frozenset(under for above in known[-1] for under in self.below[above]))
+        return known[depth]
 
 
 class Parser(Actions):

@@ -66,12 +66,23 @@ def dead_ends(
 
 def without_text(rules: Grammar) -> tuple[str, ...]:
     """The nonterminals that derive no text, in words."""
+    users: dict[int, list[int]] = {}
+    left = []  # for each rule how many nonterminals are not known to derive a text
+    for number, rule in enumerate(rules.rules):
+        inner = {symbol for symbol in rule.rhs if symbol >= rules.n_terminals}
+        left.append(len(inner))
+        for symbol in inner:
+            users.setdefault(symbol, []).append(number)
     found: set[int] = set()
-    more = {0}
-    while more:
-        texts = (rule for rule in rules.rules if all(one < rules.n_terminals or one in found for one in rule.rhs))
-        more = {rule.lhs for rule in texts} - found
-        found |= more
+    agenda = [number for number, n in enumerate(left) if not n]
+    while agenda:
+        head = rules.rules[agenda.pop()].lhs
+        if head not in found:
+            found.add(head)
+            for number in users.get(head, ()):
+                left[number] -= 1
+                if not left[number]:
+                    agenda.append(number)
     every = range(rules.n_terminals, rules.n_terminals + rules.n_nonterminals)
     return tuple(f"{rules.symbol_name(symbol)} derives no text" for symbol in every if symbol not in found)[:MOST_SHOWN]
 

@@ -21,9 +21,8 @@ import pytest
 from shares import share
 
 from maskwright import worker_pool
-from maskwright.playground import server as server_module
 from maskwright.playground.examples import examples
-from maskwright.playground.server import MOST_BODY, QUESTIONS, AnswerPool, PlaygroundServer
+from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, QUESTIONS, AnswerPool, PlaygroundServer
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'
 SECONDS = 5.0
@@ -247,28 +246,41 @@ def test_a_thread_that_cannot_start_takes_no_place(server: PlaygroundServer, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        bare(server, b"GET / HTTP/1.1\r\n\r\n").recv(1)
+        for _ in range(MOST_CONNECTIONS + 1):
+            bare(server, b"GET / HTTP/1.1\r\n\r\n").recv(1)
     assert send(server, "GET", "/")[0] == 200
 
 
-def test_a_body_that_does_not_come_keeps_no_thread(server: PlaygroundServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module._Handler, "timeout", 0.3)
-    head = f"POST /api/mask HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
-    more = "Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
-    line, found = read_all(bare(server, (head + more).encode()))
-    assert b" 408 " in line and "did not come" in found["error"]["message"]
-    with bare(server, head.encode()) as silent:
-        assert silent.recv(1) == b""
-
-
-def test_who_comes_when_all_threads_are_taken_is_sent_away(
-    server: PlaygroundServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(server_module, "MOST_THREADS", 0)
-        with bare(server, b"GET / HTTP/1.1\r\n\r\n") as refused, suppress(ConnectionError):
-            assert refused.recv(1) == b""
+def test_all_workers_are_busy(server: PlaygroundServer) -> None:
+    """Those that come then hear it, also who sends a long body; who does not send a request is dropped."""
+    held = [bare(server, b"POST /api/mask HTTP/1.1\r\nHost: ") for _ in range(MOST_CONNECTIONS)]
+    begin = time.monotonic()
+    while server._places._value:
+        assert time.monotonic() < begin + 4
+        time.sleep(0.01)
+    for body in (None, {"constraint": "x" * 1_000_000}):
+        status, headers, data = send(server, "POST" if body else "GET", "/api/mask" if body else "/", body)
+        assert status == 503 and headers["Content-Type"] == "application/json" and "Content-Security-Policy" in headers
+        assert "busy" in json.loads(data)["error"]["message"]
+    line, found = read_all(held[0])
+    assert b" 408 " in line and "within 5 s" in found["error"]["message"] and time.monotonic() < begin + 8
+    held[1].recv(1)
     assert send(server, "GET", "/")[0] == 200
+    for connection in held:
+        connection.close()
+
+
+def test_bytes_that_trickle_in_do_not_keep_a_place(server: PlaygroundServer) -> None:
+    connection, begin = bare(server, b"GET / HTTP/1.1\r\nX: "), time.monotonic()
+    connection.settimeout(0.2)
+    answer = b""
+    while not answer:
+        assert time.monotonic() < begin + 8
+        connection.sendall(b"x")
+        with suppress(TimeoutError):
+            answer = connection.recv(100)
+    assert b" 408 " in answer
+    connection.close()
 
 
 @pytest.mark.parametrize(
@@ -353,22 +365,24 @@ def test_ctrl_c_ends_it_within_a_second(is_busy: bool) -> None:
 
 
 STARTED = """
-import os
 from maskwright.playground.server import AnswerPool
 if __name__ == "__main__":
     pool = AnswerPool("python-tiny", 5, 4 << 30)
     for worker in pool._workers:
-        print(os.getsid(worker.process.pid) == worker.process.pid)
+        for line in open(f"/proc/{worker.process.pid}/status"):
+            if line.startswith("SigBlk"):
+                print(int(line.split()[1], 16) >> 1 & 1)
     pool.close()
 """
 
 
-def test_workers_are_of_no_terminal(tmp_path: Path) -> None:
-    """The first one too, with which Python starts a tracker."""
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="asks /proc")
+def test_workers_start_with_the_signal_blocked(tmp_path: Path) -> None:
+    """The first one too, with which Python starts a tracker, and lets signals through then."""
     script = tmp_path / "started.py"
     script.write_text(STARTED)
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["True", "True"]
+    assert done.stdout.split() == ["1", "1"]
 
 
 @pytest.mark.parametrize(

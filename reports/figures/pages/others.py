@@ -44,8 +44,12 @@ server = "src/maskwright/playground/server.py"
 playground.limit("Bodies have at most # bytes", constant(server, "MOST_BODY"))
 playground.limit("texts # characters", constant("src/maskwright/playground/questions.py", "MOST_TEXT"))
 playground.given("constraints 1,000,000 (in UTF-8)", "what a server takes of a request by default")
-playground.limit("sends nothing for # seconds", constant(server, "READ_SECONDS"))
-playground.limit("At most # threads", constant(server, "MOST_THREADS"))
+playground.limit(
+    "A request has # seconds for its headers and # for its body",
+    constant(server, "HEADER_SECONDS"),
+    constant(server, "READ_SECONDS"),
+)
+playground.limit("At most # requests are under way", constant(server, "MOST_CONNECTIONS"))
 
 semantics.given("A line 2,147,483,647 columns in", "the largest of C's ints, as CPython counts columns")
 semantics.limit("more than # readings at one place", constant("decoding/engine/constants.py", "MAX_STACKS"))

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import webbrowser
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from maskwright.analysis.errors import MaskwrightError
@@ -61,18 +60,20 @@ def playground(
 
 def _serve(server: PlaygroundServer, no_browser: bool) -> None:
     """Serve until Ctrl-C or a signal to end; then end the process."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, end)
-    others = "" if server.is_local else "Other machines can reach it, without a password.\n"
-    with suppress(KeyboardInterrupt):
+    is_over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda number, frame: is_over.set())
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    thread.start()
+    try:
+        others = "" if server.is_local else "Other machines can reach it, without a password.\n"
         sys.stdout.write(f"The playground is at {server.url}\n{others}Ctrl-C ends it.\n")
         sys.stdout.flush()
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=(server.url,), daemon=True).start()
-        server.serve_forever(poll_interval=0.1)
+        while not is_over.wait(0.2):
+            pass
+    except KeyboardInterrupt:
+        pass
     server.pool.close()
     server.server_close()
     # threads that still answer are not waited for

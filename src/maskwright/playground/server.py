@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import ipaddress
 import json
 import re
@@ -37,10 +38,12 @@ from maskwright.worker_pool import BusyError, CancelledError, Pool, WorkerError
 
 MOST_BODY = 2_000_000
 """The most bytes of a request's body."""
-MOST_THREADS = 128
-"""The most threads of this process, one of them for each request; who comes then is sent away."""
+MOST_CONNECTIONS = 32
+"""The most requests at a time; others are turned away."""
+HEADER_SECONDS = 5
+"""How long a client may take to send the headers of its request."""
 READ_SECONDS = 20
-"""How long a client may send nothing before its request is whole."""
+"""How long a client may take to send the body of its request."""
 LINGER_SECONDS = 1.0
 """How long a client has to close the connection after its answer."""
 MARGIN = 1.0
@@ -101,10 +104,12 @@ class PlaygroundServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
+    request_queue_size = 2 * MOST_CONNECTIONS
 
     def __init__(self, pool: AnswerPool, host: str = "127.0.0.1", port: int = 0) -> None:
         self.pool = pool
         self._named = host.strip("[]").lower()
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
         found = socket.getaddrinfo(self._named, port, type=socket.SOCK_STREAM)
         self.address_family = found[0][0]
         super().__init__((self._named, port), _Handler)
@@ -171,12 +176,17 @@ class PlaygroundServer(ThreadingHTTPServer):
         return self._named in ("", "0.0.0.0", "::")
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
-        """Whether a request may have a thread."""
-        return threading.active_count() < MOST_THREADS
+        """Whether a request may have a thread, if only to hear that there are too many."""
+        return threading.active_count() < 8 * MOST_CONNECTIONS
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Answer a request, in its thread."""
-        super().finish_request(request, client_address)
+        """Answer a request, in its thread; where too many are under way, say that alone."""
+        has_place = self._places.acquire(blocking=False)
+        try:
+            (_Handler if has_place else _BusyHandler)(request, client_address, self)
+        finally:
+            if has_place:
+                self._places.release()
         _linger(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -198,6 +208,30 @@ def _linger(connection: socket.socket) -> None:
                 return
 
 
+class _Incoming(io.RawIOBase):
+    """What a client sends. It ends when the client's time is up, whatever has come until then."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.is_late = False
+        self.wait(HEADER_SECONDS)
+
+    def wait(self, seconds: float) -> None:
+        """Let the client have so many seconds from now."""
+        self._end = time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            self._connection.settimeout(max(self._end - time.monotonic(), 0.001))
+            return 0 if self.is_late else self._connection.recv_into(buffer)
+        except TimeoutError:
+            self.is_late = True
+            return 0
+
+
 def _hashes(parts: list[str]) -> str:
     digests = (base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in parts)
     return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
@@ -216,7 +250,11 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "maskwright"
     sys_version = ""
     default_request_version = "HTTP/1.0"  # an answer to what is no request has headers too
-    timeout = READ_SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        self.incoming = _Incoming(self.connection)
+        self.rfile = io.BufferedReader(self.incoming)
 
     def do_GET(self) -> None:
         self._respond(self._get)
@@ -290,11 +328,12 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"the body has more than {MOST_BODY:,} bytes, the most that is taken",
             )
+        self.incoming.wait(READ_SECONDS)
+        body = self.rfile.read(int(length))
+        if self.incoming.is_late:
+            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, _LATE)
         try:
-            return members_of(name, self.rfile.read(int(length)))
-        except TimeoutError:
-            said = f"the body did not come: nothing was sent for {READ_SECONDS} s"
-            raise _RefusedError(HTTPStatus.REQUEST_TIMEOUT, said) from None
+            return members_of(name, body)
         except MaskwrightError as error:
             raise _RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from None
 
@@ -313,6 +352,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, _JSON, _error(message or status.phrase))
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        """Answer. What has not come as a whole in time hears that alone."""
+        if self.incoming.is_late:
+            status, kind, body = HTTPStatus.REQUEST_TIMEOUT, _JSON, _error(_LATE)
+        self.connection.settimeout(READ_SECONDS)
         self.send_response(status)
         for name, value in (
             ("Content-Type", kind),
@@ -332,6 +375,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: Any) -> None:
         """Nothing: requests are no news."""
+
+
+class _BusyHandler(_Handler):
+    """Does not wait for the request."""
+
+    requestline = request_version = command = ""
+
+    def handle(self) -> None:
+        self._send(HTTPStatus.SERVICE_UNAVAILABLE, _JSON, _error(_BUSY))
 
 
 def members_of(name: str, body: bytes) -> dict[str, Any]:
@@ -373,6 +425,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _JSON = "application/json"
+_BUSY = f"busy: {MOST_CONNECTIONS} requests are under way, the most at a time; try again later"
+_LATE = f"the request did not come within {HEADER_SECONDS} s, its body within {READ_SECONDS} s"
 
 
 def _json(value: Any) -> bytes:
@@ -381,3 +435,6 @@ def _json(value: Any) -> bytes:
 
 def _error(message: str) -> bytes:
     return _json({"error": {"message": message}})
+
+
+__all__ = ["MOST_BODY", "MOST_CONNECTIONS", "AnswerPool", "PlaygroundServer"]

@@ -45,8 +45,8 @@ class ServerMatcher(Matcher):
     most_slow : CPU seconds that the slow masks of the text may take.
     has_ends : False for a text that no token ends: those of `ends` never come.
 
-    `step`, `replay`, `advance_bytes` and pickles are those of `Matcher`: they know the vocabulary's
-    ends alone.
+    `step`, `replay` and `advance_bytes` are those of `Matcher`: they know the vocabulary's ends
+    alone.
     """
 
     def __init__(
@@ -231,6 +231,12 @@ class ServerMatcher(Matcher):
         vars(other).update(vars(self) | vars(other))
         other._row = self._row.copy()
         return other  # type: ignore[no-any-return]
+
+    __copy__ = fork
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own = vars(self).keys() - vars(Matcher.of(self.text)).keys()
+        return (*super().__reduce__(), {name: vars(self)[name] for name in own})
 
     def short_ending(self) -> Ending:
         """As `Matcher.short_ending`, with no token that ends the text, though it stands for text.
