@@ -102,7 +102,7 @@ def test_a_whole_text_without_an_end_of_text_token() -> None:
 def test_texts_too_long_to_spell_are_not_tried() -> None:
     begin = time.process_time()
     store = mw.build_store(parse_gbnf('root ::= (("a" "b"){1000}){1000}'), BYTES)
-    with pytest.raises(LimitError, match=r"no ending of the text is found in \d+,\d+ steps"):
+    with pytest.raises(LimitError, match=r"no ending of the text is found in [\d,]+ steps"):
         store.matcher().short_ending()
     assert time.process_time() - begin < 10  # a tenth of it on a quiet machine
 

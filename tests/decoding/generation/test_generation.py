@@ -114,7 +114,7 @@ def test_texts_are_closed_where_the_search_for_a_shortest_ending_is_cut_off(monk
             assert found.is_complete and len(found.tokens) <= budget
     # that a budget is too small is only said when it is known
     near = ending._near
-    monkeypatch.setattr(ending, "_near", lambda search, text: (near(search, text)[0], False))
+    monkeypatch.setattr(ending, "_near", lambda *given: (near(*given)[0], False))
     assert json.loads(b"[[[[" + run(random_model(0), b"[[[[", max_tokens=2).data) is not None
 
 

@@ -43,13 +43,13 @@ def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, 
         return False
     state = int(configuration_sets.root_state[begin + cells.index(stack[-1])])
     followed, parser = configuration_sets.followed, configuration_sets.parser
-    pair_of = {key: pair for pair, key in enumerate(followed.keys[: configuration_sets.n_pairs].tolist())}
+    pair_of = {key: pair for pair, key in enumerate(followed.pairs.keys[: configuration_sets.n_pairs].tolist())}
     for last, cell in itertools.pairwise(reversed(stack)):
         if state < FIRST_STATE:
             break
         pair = pair_of[state * len(parser.action) + last]
         below = parser.predecessors[slice(*parser.predecessor_start[last : last + 2])].tolist()
-        edges = followed.after[slice(*followed.start[pair : pair + 2])].tolist()
+        edges = followed.after[slice(*followed.pairs.edge_start[pair : pair + 2])].tolist()
         assert len(below) == len(edges)
         state = edges[below.index(cell)]
     assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"

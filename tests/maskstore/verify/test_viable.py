@@ -150,7 +150,7 @@ def test_a_reduction_is_renamed_on_all_states_below() -> None:
     shift = full.acts[grammar.terminal_number["T"]][0] - 1
     assert len(full.deep_below(shift, 1)) == 2 and not comparison._is_like_full(shift, (column, 1))
     comparison._known.clear()
-    full._deep_below[shift, 1] = frozenset([0])
+    full._deep_below[shift][1] = frozenset([0])
     assert comparison._is_like_full(shift, (column, 1))
 
 
