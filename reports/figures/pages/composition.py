@@ -30,3 +30,7 @@ for case in ("JSON in a fence", "Python in a tag", "SQL in a JSON string"):
             of["alone"][key] for key in ("fill_p50", "fill_mean")
         ]
     page.figure(f"| {case} | #, # | # | #, # | #, # | # | #, # |", *values)
+for case in dict.fromkeys(row["case"] for row in rows if row["texts"] == "call"):
+    of = {row["vocabulary"]: row for row in rows if row["case"] == case}
+    steps = [of[name][key] for name in ("mistral-7b-v0.1", "tekken") for key in ("step_mean", "step_p99")]
+    page.figure(f"| {case} | #, # | #, # |", *steps)
