@@ -98,7 +98,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: _xml("qwen_xml"),
         "I look.\n<function=get_weather_3><parameter=city>San Francisco</parameter><parameter=days>3</parameter></function>",
     ),
-    "DeepSeek 3.2": (
+    "DeepSeek": (
         lambda: _xml("deepseek_xml"),
         'I look.\n<function=get_weather_3><｜DSML｜parameter name="city" string="true">San Francisco</｜DSML｜parameter></function>',
     ),
