@@ -272,22 +272,18 @@ class ExactDeciders:
     def _outcome(self, fragment: Fragment, position: int, word: Sequence[int]) -> Outcome:
         """The outcome of word[position:] if only the top part of a stack is known."""
         pending: set[tuple[int, int, int]] = set()
-        begin = fragment, position
-        met = {begin}
-        agenda = [begin]
-        for stack, at in agenda:  # grows while it is read
-            if at == len(word):
-                return None
-            if word[at] < 0:
-                continue
-            reading = self._fragments.read(stack, word[at])
-            pending.update((at, pops, nonterminal) for pops, nonterminal in reading.pending)
-            new = {(after, at + 1) for after in reading.shifted} - met
-            met |= new
-            agenda += sorted(new)
-            if len(agenda) > MAX_FRAGMENTS:
+        stacks = {fragment}
+        n_more = 0  # than one at each position
+        for at in range(position, len(word)):
+            readings = [self._fragments.read(stack, word[at]) for stack in stacks] if word[at] >= 0 else []
+            pending.update((at, pops, nonterminal) for one in readings for pops, nonterminal in one.pending)
+            stacks = {after for one in readings for after in one.shifted}
+            if not stacks:
+                return frozenset(pending)
+            n_more += len(stacks) - 1
+            if n_more > MAX_FRAGMENTS:
                 raise TooManyFragmentsError
-        return frozenset(pending)
+        return None
 
     def _witness(
         self, claim: Claim, cell: int, above: Situation | None, nodes: dict[Situation, Situation | None]

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -299,12 +300,18 @@ class EarleyItems:
         for symbol in sorted({symbol for rule in rules for symbol in rule.rhs if symbol < n_terminals}):
             if self._column_of[symbol] < 0:  # no item stands behind such a terminal, and none would ask for it
                 self.missing.append(f"{self.grammar.symbol_name(symbol)} has no column")
-        grew = True
-        while grew:
-            grew = False
-            for begin, rule in zip(reversed(self.begin), reversed(rules), strict=True):
+        users: dict[int, set[int]] = defaultdict(set)
+        """For each symbol the rules in which it stands."""
+        for number, rule in enumerate(rules):
+            for symbol in rule.rhs:
+                users[symbol].add(number)
+        due = set(range(len(rules)))
+        while due:
+            now, due = sorted(due, reverse=True), set()
+            for number in now:
+                begin, head = self.begin[number], rules[number].lhs - n_terminals
                 columns, is_empty = 0, True
-                for at in range(begin + len(rule.rhs) - 1, begin - 1, -1):
+                for at in range(begin + len(rules[number].rhs) - 1, begin - 1, -1):
                     symbol = self._symbol[at]
                     if symbol < n_terminals:
                         column = self._column_of[symbol]
@@ -314,11 +321,10 @@ class EarleyItems:
                         columns = self.firsts[symbol - n_terminals] | (columns if may_be_empty else 0)
                         is_empty = is_empty and may_be_empty
                     self._begin_with[at], self._may_end[at] = columns, is_empty
-                head = rule.lhs - n_terminals
                 if columns & ~self.firsts[head] or is_empty > self.can_be_empty[head]:
                     self.firsts[head] |= columns
                     self.can_be_empty[head] = self.can_be_empty[head] or is_empty
-                    grew = True
+                    due |= users[rules[number].lhs]
 
     # --------------------------------------------------------------------------------- the search
 

@@ -100,7 +100,7 @@ class ToyText(TextState):
 
     def become(self, other: Any) -> TextState:
         self.max_rollback, self.said, self._has_ended = other.max_rollback, other.said.copy(), other._has_ended
-        self._states = other._states
+        self._states = other._states.copy()
         return self
 
     def copy(self) -> TextState:
@@ -114,6 +114,17 @@ class ToyText(TextState):
 def store(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setitem(ENGINES, "toy", Engine(ToyText))
     return ToyStore(mw.load_regex(PATTERN).automaton, VOCABULARY, f"{PATTERN!r}")
+
+
+def test_a_fork_takes_nothing_back_from_the_first_text(store: Any) -> None:
+    one = mw.Matcher(store, 3)
+    one.advance_bytes(b"ab")
+    other = one.fork()
+    other.rollback(1)
+    assert (one.said(), other.said()) == (b"ab", b"")
+    one.rollback(1)
+    one.advance_bytes(b"cd")
+    assert (one.said(), other.said()) == (b"cd", b"")
 
 
 def said(use: Any, *arguments: Any) -> Any:

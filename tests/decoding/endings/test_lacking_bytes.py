@@ -89,11 +89,11 @@ def matcher_gives_up(matcher: Matcher) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seeds", share(parts(20_000, 100), 1))
+@pytest.mark.parametrize("seeds", share([range(100), *parts(20_000, 400)], 1))
 def test_endings_under_random_vocabularies(seeds: range) -> None:
     counts = sum(map(check_seed, seeds), Counter())
     assert counts["an ending"] > len(seeds) // 2
-    assert counts["no ending"] + counts["refused as dead"]
+    assert counts["no ending"] and counts["refused as dead"]
     assert sum(n for what, n in counts.items() if what.startswith("given up")) <= len(seeds) // 10
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from coq_runs import needs_coq, verdicts
 from coq_tables import HEAD, coq_symbols, coq_tables, listed
-from grammars import random_grammar
+from grammars import make_grammar, random_grammar
+from growth import growth
 from naive import words
 from shares import parts, share
 from table_cases import BYTES, LONGEST, Case, TooManyStacks, accepted, altered, case
@@ -239,3 +244,16 @@ def test_what_is_missing_is_what_the_proved_check_misses(chunk: int, tmp_path: P
         expected.append(not other.missing())
     assert len(expected) > 20 and True in expected and False in expected
     assert verdicts(tmp_path, ["grammar", "tables"], HEAD + "".join(commands)) == expected
+
+
+def test_first_columns_of_a_chain_of_rules_take_linear_time() -> None:
+    def cost(n: int) -> float:
+        grammar = make_grammar("\n".join([*(f"X{k} : X{k + 1}" for k in range(n)), f"X{n} : a"]))
+        rules = tuple(reversed(grammar.rules))  # each says nothing before the next has
+        certificate: Any = SimpleNamespace(grammar=replace(grammar, rules=rules), columns=())
+        begin = time.process_time()
+        items = EarleyItems(certificate, SimpleNamespace(n_columns=2), SimpleNamespace(column=[0]))  # type: ignore[arg-type]
+        assert items.firsts == [1] * (n + 1)
+        return time.process_time() - begin
+
+    assert growth(cost, 500) < 3
