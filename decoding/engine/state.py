@@ -215,7 +215,7 @@ class TextState(ABC):
         return self
 
     def forget(self, remembered: int) -> None:  # noqa: B027
-        """Let only so many tokens be taken back."""
+        """Let only so many tokens be taken back; a text may remember more all the same."""
 
     def dump(self) -> Any:
         """What a pickle keeps: what was said, and how much of it can be taken back."""
