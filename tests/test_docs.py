@@ -113,6 +113,13 @@ def test_each_page_is_in_the_index_once() -> None:
     }
 
 
+def test_each_page_says_first_whom_it_is_for() -> None:
+    """But for the index, and the pages of single grammars."""
+    for name in PAGES:
+        if name.startswith("docs/") and name != "docs/README.md" and not re.match(r"docs/grammars/(?!README)", name):
+            assert page(name).split("\n\n", 1)[1].startswith("This page is for "), name
+
+
 @pytest.mark.parametrize(
     "name",
     [
