@@ -232,7 +232,7 @@ class Matcher(Shared):
         It is the first lexeme that begins here or further on, ignored ones left out. If that is one
         of another terminal, such as a keyword or a number, it stays as free as it was, and so is
         all that comes after it. A lexeme under way is not meant: call this where the name is to
-        begin. docs/names.md has all of it.
+        begin. docs/restrictions.md has all of it.
 
         terminal : its name in the grammar, such as "NAME".
         names : strs, or bytes. Those that are no lexemes of the terminal, such as keywords, cannot

@@ -1,4 +1,4 @@
-"""Writes the pictures of docs/playground.md, by a headless Chromium: `python scripts/playground_pictures.py`. Needs Pillow."""
+"""Writes the pictures of docs/commands.md, by a headless Chromium: `python scripts/playground_pictures.py`. Needs Pillow."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What code each benchmark measures, and content hashes of it.
 
-A record keeps the hashes of the day (`write_record`), and docs/records.md says what has changed since. Folders count with all below them.
+A record keeps the hashes of the day (`write_record`), and docs/internals/records.md says what has changed since.
+Folders count with all below them.
 """
 
 from __future__ import annotations
