@@ -21,7 +21,7 @@ from rich.console import CONSOLE_SVG_FORMAT, Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from headless_browser import browser  # noqa: E402
 

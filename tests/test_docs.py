@@ -194,7 +194,7 @@ def test_loops_of_serving_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_token_goes_the_way_that_is_shown() -> None:
-    """The way of a token that docs/internals/mask.md shows is what tests/one_token.py prints."""
+    """The way of a token that docs/internals/mask.md shows is what tests/support/one_token.py prints."""
     text = page("docs/internals/mask.md")
     for way in one_token.both_ways().split("\n\n"):
         assert f"```\n{way}\n```\n" in text

@@ -70,7 +70,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "post_counts": (*_ENTRIES, "src/maskwright/report"),
     "proof_mutations": ("analysis", "maskstore", "decoding"),
     "pyformlang_agreement": (*_READ, "analysis/legality"),
-    "reach": (*_STORE, *_ENGINE, "tests/byte_parser.py"),
+    "reach": (*_STORE, *_ENGINE, "tests/support/byte_parser.py"),
     "regexes": ("analysis/regex", "maskstore/index", *_SCHEMA),
     "restrictions": ("analysis/restrict", *_STORE, *_ENGINE),
     "schema_coverage": _SCHEMA,

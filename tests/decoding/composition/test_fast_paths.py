@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive_composition import LETTERS, random_case
+from shares import share
 
 import maskwright as mw
 from maskwright.decoding.composition.cursor import Cursor
@@ -17,8 +19,6 @@ from maskwright.decoding.composition.readings import Rules
 from maskwright.decoding.composition.text import ComposedText
 from maskwright.maskstore.composition.json_places import START, falls_below, place_after
 from tests.decoding.composition.test_random import parts_of, vocabulary_of
-from tests.naive_composition import LETTERS, random_case
-from tests.shares import share
 
 JSON_LETTERS = '"\\/bnu0123[]{},: ae<>'
 PIECES = [
