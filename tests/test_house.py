@@ -51,7 +51,7 @@ CEILINGS = {
     "maskstore/canonical": 1_400,
     "maskstore/composition": 750,
     "maskstore/entries": 1_550,
-    "maskstore/file": 1_400,
+    "maskstore/file": 1_700,
     "maskstore/index": 600,
     "maskstore/schema": 1_450,
     "maskstore/table": 1_850,

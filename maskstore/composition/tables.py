@@ -118,6 +118,8 @@ class ComposedTables:
         vocabulary. None if the host is a schema.
     """
 
+    file_kind = "composition"
+    """What its file says that it is of (`maskstore.file`)."""
     engine = "composition"
     """What reads texts under these masks (`decoding.engines`)."""
 
