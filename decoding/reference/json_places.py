@@ -170,8 +170,14 @@ def is_free(reading: Reading) -> bool:
     shape, frame = place.shape, reading.frame
     if isinstance(shape, ObjectShape):
         assert isinstance(frame, ObjectFrame)
-        return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
+        return takes_any_key(frame)
     return isinstance(shape, AutomatonShape) and shape.is_free
+
+
+def takes_any_key(frame: ObjectFrame) -> bool:
+    """Whether an object takes one more key that can be anything new."""
+    shape = frame.shape
+    return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
 
 
 def is_between(reading: Reading) -> bool:
