@@ -85,6 +85,13 @@ class Cursor:
         """Whether the text may be whole behind some, not all, of some bytes, as far as is known."""
         return len(data) > 1
 
+    def keeps(self, data: bytes, crossing: int) -> bool:
+        """Whether all bytes of a token are this language's, if they may come.
+
+        crossing : as of `HostState`.
+        """
+        return not crossing or (not self.can_end() and (crossing == 1 or not self.may_leave(data)))
+
     def is_at_end(self) -> bool:
         """Whether the text may be whole, where few states are; False if nobody knows."""
         return False

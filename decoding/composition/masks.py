@@ -17,7 +17,7 @@ from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.composition.readings import HOST, Back, Known, Reading, Rules
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
 from maskwright.maskstore.composition.splits import Split
-from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
+from maskwright.maskstore.composition.tables import ComposedTables
 
 Words = npt.NDArray[np.int32]
 
@@ -41,11 +41,6 @@ class Masks:
         self._rules = rules
         self._host_words: Words = np.zeros(-(-rules.tables.host.vocabulary.size // 32), np.int32)
         self._words: Words = np.zeros(rules.tables.n_words, np.int32)
-        self._token_parts = [
-            (rules.marks[number], part.words.view(np.int32))
-            for number, part in enumerate(rules.tables.parts)
-            if isinstance(part, TokenPart)
-        ]
         self._begins: dict[int, list[Split]] = {}
         ids = rules.tables.host_ids
         self._host_ids = np.zeros(0, np.int32) if ids is None else ids
@@ -117,7 +112,7 @@ class Masks:
                 remove(words, rules.splits.marked)
                 cuts = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
                 add(words, self._entering(host, cuts, words))
-        for mark, tokens in self._token_parts:
+        for mark, tokens in rules.token_parts:
             if host.reads(mark):
                 words |= tokens
 

@@ -222,6 +222,7 @@ class Rules:
 
     host : the host's text at its start; not to be advanced.
     marks : by part, its mark. budgets : how many tokens it may take; -1 for any number.
+    token_parts : of the parts that are a token, mark and mask: (n_words,) int32.
     begins : by part: bytes -> whether the part can begin with them.
     """
 
@@ -233,6 +234,11 @@ class Rules:
         self.host = cursor_of(tables.host.matcher(self._max_rollback).text, ())
         self.marks = tuple(map(mark, range(len(tables.parts))))
         self.budgets = tuple(part.most if isinstance(part, TextPart | TokenRunPart) else -1 for part in tables.parts)
+        self.token_parts = [
+            (each, part.words.view(np.int32))
+            for each, part in zip(self.marks, tables.parts, strict=True)
+            if isinstance(part, TokenPart)
+        ]
         self.begins: tuple[dict[bytes, bool], ...] = tuple({} for _ in tables.parts)
         self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)

@@ -20,7 +20,7 @@ from maskwright.decoding.composition.readings import Known, Reading, distinct, w
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.engine.state import TextState, listed_bytes
-from maskwright.maskstore.composition.tables import ComposedTables, TokenPart
+from maskwright.maskstore.composition.tables import ComposedTables
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -126,7 +126,7 @@ class ComposedText(TextState):
             if own is None or crossing is None:
                 return NOT_QUICK
             data = self.store.vocabulary.tokens[token]
-            if not _stays(own, crossing, data) or not own.read(data, token):
+            if not own.keeps(data, crossing) or not own.read(data, token):
                 return NOT_QUICK
             self._closed = None
             self._steps.append(Step(self._readings, None, own, True, False))
@@ -238,7 +238,7 @@ class ComposedText(TextState):
         data = self.store.vocabulary.tokens[token]
         if len(self._readings) > 1 or back is None or reading.left >= 0 or not data or has(self.store.whole, token):
             return False
-        if token in self._shared.rules.splits.marked or not _stays(reading.cursor, back.crossing(token, data), data):
+        if token in self._shared.rules.splits.marked or not reading.cursor.keeps(data, back.crossing(token, data)):
             return False
         cursor = reading.cursor.copy() if own is None else own
         if not cursor.read(data, token):
@@ -306,11 +306,7 @@ class ComposedText(TextState):
 
     def _behind_token(self, number: int) -> list[Reading]:
         """The readings behind a token that a part takes whole, here or in a part."""
-        marks = [
-            mark
-            for mark, part in zip(self._shared.rules.marks, self.store.parts, strict=True)
-            if isinstance(part, TokenPart) and has(part.words, number)
-        ]
+        marks = [mark for mark, words in self._shared.rules.token_parts if has(words, number)]
         found: list[Reading] = []
         for reading in self._close():
             if reading.back is None:
@@ -340,10 +336,10 @@ class ComposedText(TextState):
         if self._is_ended:
             return constants.AFTER_END
         with self._at_once(), self._shared.lock:
-            is_legal = self._take_bytes(data, data) if commit else self._reads(data)
+            is_legal = self._take_bytes(data, data) if commit else self._can_read(data)
         return constants.OK if is_legal else constants.ILLEGAL
 
-    def _reads(self, data: bytes) -> bool:
+    def _can_read(self, data: bytes) -> bool:
         return max(data) < MARK and self._shared.rules.can_read(self._close(), data)
 
     def _may_come(self, number: int) -> bool:
@@ -353,9 +349,9 @@ class ComposedText(TextState):
         data, own, host = self.store.vocabulary.tokens[number], self._own, self._host
         if own is not None and host is not None:
             crossing = host.crossing.get(number)
-            if crossing is not None and _stays(own, crossing, data):
+            if crossing is not None and own.keeps(data, crossing):
                 return own.reads(data, number)
-        if data and self._reads(data):
+        if data and self._can_read(data):
             return True
         return has(self.store.whole, number) and bool(self._behind_token(number))
 
@@ -468,9 +464,7 @@ class ComposedText(TextState):
             text = self.store.whole_with_text
             if self._is_ended or not text.any():
                 return False
-            rules = self._shared.rules
-            parts = zip(rules.marks, self.store.parts, strict=True)
-            marks = [mark for mark, one in parts if isinstance(one, TokenPart) and (one.words & text).any()]
+            marks = [mark for mark, words in self._shared.rules.token_parts if (words & text.view(np.int32)).any()]
             return any(
                 any(map(reading.cursor.reads, marks))
                 if reading.back is None
@@ -500,11 +494,3 @@ class ComposedText(TextState):
     def min_bytes_left(self) -> int:
         """The length of that ending, in bytes."""
         return len(self.short_ending().data)
-
-
-def _stays(cursor: Cursor, crossing: int, data: bytes) -> bool:
-    """Whether all bytes of a token are a part's, if they may come.
-
-    cursor : of the text's only reading. crossing : as of `HostState`. data : the token's bytes.
-    """
-    return not crossing or (not cursor.can_end() and (crossing == 1 or not cursor.may_leave(data)))

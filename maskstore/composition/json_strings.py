@@ -138,13 +138,13 @@ def characters_of(escape: bytes) -> Ranges:
 
 
 def utf8_beginnings(ranges: Ranges) -> Iterator[bytes]:
-    """Beginnings of UTF-8: one of them comes next iff the next character is in a range."""
+    """Beginnings of UTF-8: one of them comes next iff the next character is in a range.
+
+    ranges : without surrogates.
+    """
     for low, high in ranges:
         at = low
         while at <= high:
-            if 0xD800 <= at <= 0xDFFF:
-                at = 0xE000
-                continue
             whole = chr(at).encode()
             n = 1
             # the shortest beginning that belongs to characters of the range alone
@@ -176,11 +176,7 @@ def _end_of(before: bytes, filler: int, second: dict[int, int]) -> int:
 
 def going_on(pending: bytes) -> bytes:
     """The bytes with which an escape under way may go on."""
-    if len(pending) == 1:
-        return b'"\\/bfnrtu'
-    if len(pending) == 6:
-        return b"\\"
-    return b"u" if len(pending) == 7 else b"0123456789abcdefABCDEF"
+    return {1: bytes((*_SHORT, *b"u")), 6: b"\\", 7: b"u"}.get(len(pending), bytes(_HEX))
 
 
 def units_of(character: str) -> bytes:
@@ -190,12 +186,7 @@ def units_of(character: str) -> bytes:
 
 
 def escaped(data: bytes) -> bytes:
-    r"""Text as it is spelled inside a JSON string: with an escape where one must stand.
-
-    Example:
-        >>> escaped(b'a"\n')
-        b'a\\"\\n'
-    """
+    """Text as it is spelled inside a JSON string: with an escape where one must stand."""
     short = {value[0]: b"\\" + bytes((key,)) for key, value in _SHORT.items() if value != b"/"}
     return b"".join(short.get(byte) or (b"\\u%04x" % byte if byte < 0x20 else bytes((byte,))) for byte in data)
 
