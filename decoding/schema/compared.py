@@ -16,11 +16,11 @@ import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.schema.shapes import NO_NODE
 from maskwright.decoding.reference.json_places import (
@@ -47,8 +47,11 @@ _BRACKET = re.compile(rb"[\]\[}]|[ \t\n\r]\Z")
 """Behind a blank only a bracket may come, in some styles."""
 _BRACKET_AND_COMMA = re.compile(rb"[\]\[}].*,", re.DOTALL)
 
-_interpreters: WeakKeyDictionary[Any, tuple[JsonInterpreter, threading.Lock]] = WeakKeyDictionary()
-_LOCK = new_lock()
+
+@kept_with
+def _interpreter_of(store: SchemaTables) -> tuple[JsonInterpreter, threading.Lock]:
+    """The interpreter of all texts of a schema, and whose turn it is."""
+    return JsonInterpreter(store.texts), new_lock()  # type: ignore[arg-type]
 
 
 class ComparedEntries:
@@ -65,11 +68,7 @@ class ComparedEntries:
 
     def __init__(self, store: SchemaTables, workspace: Workspace) -> None:
         self._store, self._workspace = store, workspace
-        with _LOCK:
-            found = _interpreters.get(store)
-            if found is None:
-                found = _interpreters[store] = JsonInterpreter(store.texts), new_lock()  # type: ignore[arg-type]
-        self._interpreter, self._lock = found
+        self._interpreter, self._lock = _interpreter_of(store)
         self._readings: list[tuple[int, Readings, bool]] = []
         """The text's length in tokens and its readings then, and whether the engine may have more
         of them; for the history, the newest last."""

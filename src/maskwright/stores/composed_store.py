@@ -18,7 +18,7 @@ from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
-from maskwright.decoding.composition.readings import start_of
+from maskwright.decoding.composition.json_string_cursor import start_of
 from maskwright.maskstore.composition.json_strings import json_string_tokens
 from maskwright.maskstore.composition.splits import host_vocabulary, marked_vocabulary, splits_of
 from maskwright.maskstore.composition.tables import (
@@ -133,7 +133,7 @@ def _first_bytes(part: AnyPart, vocabulary: Vocabulary, known: dict[Dfa | None, 
     start = start_of(part, splits_of(vocabulary))
     if start is None:
         return frozenset()
-    is_all = start.accepts()
+    is_all = start.can_end()
     found = frozenset(byte for byte in range(MARK) if is_all or start.reads(bytes((byte,))))
     if is_object:
         known[space] = found
