@@ -70,28 +70,6 @@ class NumberShape:
         self.rows: list[list[int]] = shape.automaton.next_state.tolist()
         self.accepting: list[bool] = shape.automaton.is_accepting.tolist()
 
-    def takes_digits(self, state: int, text: bytes) -> bool:
-        """Whether any digits may follow, each of which leaves endlessly many numbers.
-
-        state, text : where the number stands. Behind an exponent's mark this is not asked.
-        """
-        return b"e" not in text.lower() and self._has_all_digits[state]
-
-    @cached_property
-    def _has_all_digits(self) -> list[bool]:
-        return [self._takes_all(state) for state in range(len(self.rows))]
-
-    def _takes_all(self, state: int) -> bool:
-        reached = {state}
-        agenda = [state]
-        for at in agenda:  # grows while it is read
-            behind = {self.rows[at][byte] for byte in b"0123456789"} - reached
-            if min(behind, default=0) < 0:
-                return False
-            reached |= behind
-            agenda += behind
-        return True
-
     @cached_property
     def _has_digits(self) -> list[bool]:
         """For each state, whether digits may follow that are not all 0."""

@@ -22,17 +22,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_lock
-from maskwright.analysis.schema.shapes import NO_NODE
-from maskwright.decoding.reference.json_places import (
-    ArrayFrame,
-    Digits,
-    ObjectFrame,
-    Quoted,
-    Reading,
-    Readings,
-    is_free,
-    takes_any_key,
-)
+from maskwright.decoding.reference.json_places import ArrayFrame, Quoted, Readings, is_free, takes_more
 from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_allowed
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
@@ -42,7 +32,7 @@ from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 Array = npt.NDArray[np.int32]
 
-_COMMA, _NO_DIGIT = re.compile(rb","), re.compile(rb"[^0-9]")
+_COMMA = re.compile(rb",")
 _BRACKET = re.compile(rb"[\]\[}]|[ \t\n\r]\Z")
 """Behind a blank only a bracket may come, in some styles."""
 _BRACKET_AND_COMMA = re.compile(rb"[\]\[}].*,", re.DOTALL)
@@ -200,8 +190,7 @@ def _doubtful(
         second item begins behind a comma. Within an object, or another array, a bracket comes
         before that comma: of the end of an item, or the beginning of an array. Where an object
         takes ever more members, or an array items, each item under way can become new until a
-        bracket ends it, or a blank before one; where a number takes ever more digits, until
-        something else comes.
+        bracket ends it, or a blank before one.
     rests : of each reading, what `alike_rests` returns. PERF: within strings only tokens are
         doubtful that end them, that spell characters by escapes, and with which a known string goes
         on; all others make the item new.
@@ -211,10 +200,8 @@ def _doubtful(
     if not may_be_equal:
         is_within = not any(isinstance(frame, ArrayFrame) and frame.shape.shape.is_unique for frame, _ in readings)
         return sets.with_comma[is_within][in_string]
-    if all(map(_takes_more, readings)):
+    if all(map(takes_more, readings)):
         return sets.with_bracket[in_string]
-    if all(isinstance(place, Digits) and place.shape.takes_digits(place.state, place.text) for _, place in readings):
-        return sets.with_others_than_digits
     if in_string:
         return sets.with_quote
     known = [rest for some in rests if some is not None for rest in some]
@@ -231,22 +218,6 @@ def _doubtful_beside(vocabulary: Vocabulary, memory: Array, readings: Readings) 
     # the engine has a thread for each string and key in which its readings stand
     is_alike = len(inside) == len(readings) and int(memory[memory[constants.STATE]]) <= len({*map(id, inside)})
     return sets.with_quote if is_alike else sets.every
-
-
-def _takes_more(reading: Reading) -> bool:
-    """Whether an item under way takes more and more, whatever comes before its brackets."""
-    at = reading.frame
-    while at is not None:
-        if isinstance(at, ObjectFrame):
-            takes_more = takes_any_key(at)
-        elif at.shape.shape.is_unique:
-            break
-        else:
-            takes_more = at.shape.shape.items != NO_NODE and at.shape.shape.contained is None
-        if takes_more and at.shape.shape.most is None:
-            return True
-        at = at.parent
-    return False
 
 
 def _has_one_reading(memory: Array) -> bool:
@@ -273,7 +244,6 @@ class _TokenSets(NamedTuple):
     with_quote: Array
     with_comma: tuple[tuple[Array, Array], tuple[Array, Array]]
     with_bracket: tuple[Array, Array]
-    with_others_than_digits: Array
     every: Array
     ids: dict[bytes, list[int]]
     ending_or_escaping: list[int]
@@ -297,5 +267,4 @@ def _token_sets(vocabulary: Vocabulary) -> _TokenSets:
     with_quote, every = np.array(quoted, np.int32), np.array(found, np.int32)
     ending_or_escaping = [number for number in found if b'"' in tokens[number] or b"\\" in tokens[number]]
     with_comma = with_pattern(_COMMA), with_pattern(_BRACKET_AND_COMMA)
-    others = with_pattern(_NO_DIGIT)[0]
-    return _TokenSets(with_quote, with_comma, with_pattern(_BRACKET), others, every, ids, ending_or_escaping)
+    return _TokenSets(with_quote, with_comma, with_pattern(_BRACKET), every, ids, ending_or_escaping)
