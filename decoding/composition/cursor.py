@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.exits import NO_EXITS, Exit, Exits
 from maskwright.decoding.engine.state import TextState
 
@@ -83,6 +84,15 @@ class Cursor:
         """Take back what the last successful `try_bytes` or `try_token` has added."""
         self._key = None
         self.text.undo(1)
+
+    def next_bytes(self) -> Iterable[int]:
+        """The bytes of this language that may come next."""
+        return (byte for byte in range(MARK) if self.reads(bytes((byte,))))
+
+    def parts_behind(self, data: bytes, marks: Sequence[bytes]) -> Iterable[int]:
+        """Of a host: the parts that may begin behind some bytes. marks : those of all parts."""
+        is_any = self.reads(data + bytes((MARK,)))
+        return (number for number, each in enumerate(marks) if is_any and self.reads(data + each))
 
     def accepts(self) -> bool:
         """Whether the text is legal as a whole."""

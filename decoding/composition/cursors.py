@@ -6,8 +6,8 @@ that keep the GIL (`quick_read`, `quick_fill`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engine.strings import NO_TAILS, fill_part
 from maskwright.decoding.schema.text import SchemaText
+from maskwright.decoding.tags.text import TagText
 from maskwright.maskstore.composition.json_places import START, Place, place_after
 
 Words = npt.NDArray[np.uint32]
@@ -243,6 +244,19 @@ class PatternCursor(Cursor):
         return other
 
 
+class TagCursor(Cursor):
+    """A text of the rules of a structural tag, of a host."""
+
+    __slots__ = ()
+    text: TagText
+
+    def next_bytes(self) -> Iterable[int]:
+        return self.text.next_bytes()
+
+    def parts_behind(self, data: bytes, marks: Sequence[bytes]) -> Iterable[int]:
+        return self.text.parts_behind(data)
+
+
 class RunCursor(Cursor):
     """A part that is a run of tokens: it reads no bytes, and may end once it has a token.
 
@@ -300,7 +314,7 @@ def _schema_cursor(text: SchemaText, eos: tuple[int, ...]) -> Cursor:
     return JsonCursor(text, eos) if isinstance(texts, JsonTexts) else PatternCursor(text, eos, texts)
 
 
-CURSORS: dict[str, Callable[[Any, tuple[int, ...]], Cursor]] = {"grammar": GrammarCursor, "schema": _schema_cursor}
+CURSORS: dict[str, Callable[..., Cursor]] = {"grammar": GrammarCursor, "schema": _schema_cursor, "tag": TagCursor}
 """By the engine of a store (`decoding.engines`), the cursors that are faster than a `Cursor`."""
 
 

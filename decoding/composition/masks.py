@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.decoding.composition.cursor import Cursor, add, has
-from maskwright.decoding.composition.cursors import JsonCursor
+from maskwright.decoding.composition.cursors import JsonCursor, TagCursor
 from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.composition.readings import HOST, Back, Reading, Rules
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
 from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.composition.tables import TokenPart
+from maskwright.maskstore.vocabulary.masks import words_of
 
 Words = npt.NDArray[np.uint32]
 
@@ -87,8 +88,21 @@ class Masks:
 
     def _write_host(self, host: Cursor, words: Words) -> None:
         """Write the tokens that begin in the host."""
-        rules = self._rules
-        inside = self._host_words
+        if not isinstance(host, TagCursor):
+            self._write_filled(host, words)
+        else:
+            state = self._rules.memo.state(host.key())
+            if state.entering is None:
+                inside, cuts = host.text.tokens(self._rules.marked)
+                state.entering = (*inside, *self._entering(host, cuts))
+            words[:] = words_of(state.entering, self._rules.tables.vocabulary.size)
+        for number, tokens in self._token_parts:
+            if host.reads(self._rules.marks[number]):
+                words |= tokens
+
+    def _write_filled(self, host: Cursor, words: Words) -> None:
+        """`_write_host` but for tokens taken whole, of a grammar or a schema."""
+        rules, inside = self._rules, self._host_words
         size = rules.tables.vocabulary.size
         if not host.fill(inside):
             inside[:] = 0
@@ -110,9 +124,6 @@ class Masks:
                 cuts = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
                 for token in self._entering(host, cuts, words):
                     add(words, token)
-        for number, tokens in self._token_parts:
-            if host.reads(rules.marks[number]):
-                words |= tokens
 
     def _write_numbered(self, inside: Words, words: Words) -> None:
         """Write the tokens of a host's mask. inside : over the host's own tokens."""
@@ -142,10 +153,10 @@ class Masks:
             ]
         return found
 
-    def _entering(self, host: Cursor, splits: list[Split], words: Words) -> tuple[int, ...]:
+    def _entering(self, host: Cursor, splits: list[Split], words: Words | None = None) -> tuple[int, ...]:
         """The tokens that begin in the host and enter a part, by where they may do so.
 
-        words : the tokens that stay in the host.
+        words : the tokens that stay in the host; None if long tokens are among those of the splits.
         """
         rules = self._rules
         found: set[int] = set()
@@ -158,6 +169,7 @@ class Masks:
                     for data, token in split.behind
                     if data[0] in first and token not in found and rules.can_enter(number, start, back, data)
                 )
-        long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
-        found.update(rules.readable(Reading(host, HOST, None), long) if any(rules.tables.first) else ())
+        if words is not None and any(rules.tables.first):
+            long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
+            found.update(rules.readable(Reading(host, HOST, None), long))
         return tuple(sorted(found))

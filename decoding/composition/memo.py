@@ -19,7 +19,8 @@ class HostState:
     crossing : token -> 2 if it has one of these behind its first byte, 1 if as its first byte, else
         0.
     exits : the number of a part -> the tokens that can leave it for this state.
-    entering : the tokens that begin in the host and enter a part; None if not known yet.
+    entering : the tokens that begin in the host and enter a part, of a structural tag's host all
+        that begin in it; None if not known yet.
     """
 
     __slots__ = ("allowed", "crossing", "entering", "exits", "first")
