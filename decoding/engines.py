@@ -115,12 +115,19 @@ def _composition(store: Any, max_rollback: int) -> TextState:
     return ComposedText(store, max_rollback)
 
 
+def _tag(store: Any, max_rollback: int) -> TextState:
+    from maskwright.decoding.tags.text import TagText
+
+    return TagText(store, max_rollback)
+
+
 ENGINES = {
     # the memory of a grammar's texts is one array, which has a limit of its own
     "grammar": Engine(_grammar, _grammars, None, _explain_grammar),
     "schema": Engine(_schema, _schemas, explain=_explain_schema),
     # each text takes 100 kB or more
     "composition": Engine(_composition, None, 1 << 14),
+    "tag": Engine(_tag),
 }
 """By the name that a store has as its `engine`."""
 

@@ -46,6 +46,7 @@ CEILINGS = {
     "decoding/names": 1_550,
     "decoding/reference": 4_000,
     "decoding/schema": 5_750,
+    "decoding/tags": 270,
     "maskstore": 50,
     "maskstore/automaton": 4_150,
     "maskstore/canonical": 1_400,

@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.composition.tag_rules import TagRules
 from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, special_token
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnusedPartError
 from maskwright.analysis.fronts import read_grammar
@@ -65,7 +66,8 @@ class Composition:
     """A host with its parts: what `compose` returns, and stores are built of.
 
     name : what errors call it.
-    host : a grammar or a schema in whose texts part k is the text ``mark(k)``.
+    host : a grammar, a schema or the rules of a structural tag, in whose texts part k is the text
+        ``mark(k)``.
     parts : the parts, by number.
 
     A text is legal if it is a legal text of the host in which a legal text of its part stands for
@@ -77,7 +79,7 @@ class Composition:
     """Which kind of constraint it is, as reports and files name it."""
 
     name: str
-    host: Grammar | JsonSchema
+    host: Grammar | JsonSchema | TagRules
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
@@ -158,7 +160,7 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
     """
     if not isinstance(parts, Mapping) or not all(isinstance(key, str) for key in parts):
         raise GrammarError(f"the parts are {a_type(parts)}; expected a dict: name of a part -> its language")
-    _check_number(parts)
+    check_number(parts)
     if isinstance(host, Grammar):
         raise GrammarError(
             f"grammar {host.name} was loaded already, without its parts: give compose its text or its path instead"
@@ -173,11 +175,12 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
 
 def composed(name: str, host: Grammar | JsonSchema, parts: tuple[Part, ...]) -> Composition:
     """The composition that has this name, host and parts. Raises: as `compose`."""
-    _check_number(parts)
+    check_number(parts)
     return _in_schema(host, list(parts), name) if isinstance(host, JsonSchema) else Composition(name, host, parts)
 
 
-def _check_number(parts: Sized) -> None:
+def check_number(parts: Sized) -> None:
+    """Raises LimitError for more parts than there are marks."""
     if len(parts) > MOST_PARTS:
         raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first")
 
@@ -343,7 +346,7 @@ def _in_grammar(host: str | os.PathLike[str], parts: list[Part], name: str | Non
 
 
 def _of_grammar(grammar: Grammar, parts: list[Part]) -> Composition:
-    _check_number(parts)
+    check_number(parts)
     if grammar.lexing == "nfa":
         raise GrammarError(
             f"grammar {grammar.name} has lexing 'nfa', which has no engine: a host needs 'contextual' or 'longest'"

@@ -1,8 +1,8 @@
 """Structural tags: xgrammar's JSON for texts in which constraints begin at tags, as in tool calls.
 
-A structural tag becomes a composition. Its host is a grammar of single characters, so that no
-longest match comes in between; what is free text, JSON, a pattern or a grammar is a part. A text
-may be cut into these in several ways, and is legal if one of them is.
+A structural tag becomes a composition. Its host has rules over literals (`tag_rules`); what is free
+text, JSON, a pattern or a grammar is a part. A text may be cut into these in several ways, and is
+legal if one of them is.
 
 Source: xgrammar 0.2.8, `xgrammar/structural_tag.py`; the verdicts that are not written there were
 asked of its matcher.
@@ -19,9 +19,9 @@ from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_schemas import excluding
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
+from maskwright.analysis.composition.tag_rules import Body
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.fronts.gbnf import parse_ebnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
@@ -158,15 +158,14 @@ class FormatReader:
         self._host, self._style, self._additional = host, style, additional
         self._depth = 0
 
-    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS, behind: Body = ()) -> Body:
+    def read(self, form: Any, where: str, ends: Ends = _NO_ENDS) -> Body:
         """The expression of a format, or of a language that was read already (which no JSON says).
 
         where : a JSON pointer.
         ends : of the tag around it.
-        behind : the expression of what comes behind the format, which becomes the end of this one.
         """
         if isinstance(form, Grammar | JsonSchema | Regex | Composition):
-            return self._host.part("language", form) + behind
+            return self._host.part("language", form)
         if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
             raise GrammarError(f"structural tag, {where}: {clip(form)} is no format; expected an object with a type")
         kind = form["type"]
@@ -179,22 +178,21 @@ class FormatReader:
             raise GrammarError(f"structural tag, {where}: more than {DEEPEST} formats stand inside one another")
         self._depth += 1
         self._host.where = where
-        is_xml = kind == "qwen_xml_parameter" or (kind == "json_schema" and form.get("style", "json") != "json")
         try:
-            found = _FORMATS[kind][0](self, form, where, ends, **({"behind": behind} if is_xml else {}))
+            found = _FORMATS[kind][0](self, form, where, ends)
         except MaskwrightError as error:
             if str(error).startswith("structural tag"):
                 raise
             raise type(error)(f"structural tag, {where}: {error}") from error
         self._depth -= 1
-        return found if is_xml else found + behind
+        return found
 
     # -- single formats
 
     def _constant(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return characters(_text(form, "value", where))
 
-    def _json(self, form: Mapping[str, Any], where: str, ends: Ends, behind: Body = ()) -> Body:
+    def _json(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         style = form.get("style", "json")
         if style != "json" and not (isinstance(style, str) and style in STYLES):
             raise GrammarError(
@@ -211,14 +209,14 @@ class FormatReader:
             style=read_style(self._style, spaces, "any" if _flag(form, "any_order", where) else "schema"),
         )
         if style != "json":
-            return xml_arguments(self._host, found, style, excluded, behind)
+            return xml_arguments(self._host, found, style, excluded)
         graph = excluding(found.texts.graph, excluded)
         return self._host.part(
             "schema", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
         )
 
-    def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends, behind: Body = ()) -> Body:
-        return self._json({**form, "style": "qwen_xml"}, where, ends, behind)
+    def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
+        return self._json({**form, "style": "qwen_xml"}, where, ends)
 
     def _any_text(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         most = _budget(form, "max_chars", where, MOST_TEXT)
@@ -234,7 +232,7 @@ class FormatReader:
         return self._host.part("grammar", read(text, "<grammar>"))
 
     def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
-        return self._host.part("pattern", load_regex(_text(form, "pattern", where)))
+        return self._host.pattern("pattern", load_regex(_text(form, "pattern", where)))
 
     def _token(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return self._host.token(TokenSet(_tokens({"token": [form.get("token")]}, "token", where)))
@@ -268,7 +266,7 @@ class FormatReader:
         end = self._host.either([self._border(one, f"{where}/end") for one in several])
         tokens = tuple(one["token"] for one in several if isinstance(one, Mapping))
         inside = Ends(tuple(one for one in several if isinstance(one, str) and one), tokens)
-        return begin + self.read(form.get("content"), f"{where}/content", inside, end)
+        return begin + self.read(form.get("content"), f"{where}/content", inside) + end
 
     def _border(self, said: Any, where: str) -> Body:
         """A tag's begin or end: a string or a token."""

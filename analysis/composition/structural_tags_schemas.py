@@ -2,8 +2,7 @@
 
 A list is of the members of an object or the items of an array, one behind the other. A *list
 automaton* has states and, from each, steps: an element, and the state behind it. State 0 is
-initial. It becomes rules that grow to the left, so that a parser need not know where a list ends;
-or, where it is known what comes behind the list, fewer rules that grow to the right.
+initial. Each state becomes a rule, of what may come from there on.
 """
 
 from __future__ import annotations
@@ -11,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
+
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.structural_tags_host import HostRules, is_character, without
+from maskwright.analysis.composition.structural_tags_host import HostRules, without
+from maskwright.analysis.composition.tag_rules import Body
 from maskwright.analysis.errors import LimitError, SchemaError
-from maskwright.analysis.fronts.assembly import Body
-from maskwright.analysis.regex.dfa import Dfa, difference, intersect
-from maskwright.analysis.regex.spell import valid_utf8
+from maskwright.analysis.kept import Kept
+from maskwright.analysis.regex.dfa import Dfa, intersect
 from maskwright.analysis.schema.keys import key_automaton, keys_within
 from maskwright.analysis.schema.lengths import lengths_exist
 from maskwright.analysis.schema.shapes import (
@@ -30,7 +31,6 @@ from maskwright.analysis.schema.shapes import (
     StringLiterals,
     Strings,
 )
-from maskwright.analysis.schema.strings import literals
 
 MOST_IN_ANY_ORDER = 8
 """BOUND: the named members of an object in any order; each set of them is a state."""
@@ -173,83 +173,21 @@ def united(automata: Sequence[ListAutomaton]) -> ListAutomaton:
     )
 
 
-def list_expression(rules: HostRules, automaton: ListAutomaton, space: Body, ends_with_space: bool) -> Body | None:
+def list_expression(rules: HostRules, automaton: ListAutomaton, space: Body, nothing: Body) -> Body | None:
     """The expression of the lists of an automaton; None if there is no list.
 
-    space : what stands before each element.
-    ends_with_space : whether it may also stand behind a list that is not empty.
+    space : what stands before each element, and behind a list that is not empty.
+    nothing : the expression of an empty list.
     """
-    entered = sorted({to for row in automaton.steps for _, to in row})
-    names = {state: rules.name() for state in entered}
-    options: dict[int, list[Body]] = {state: [] for state in entered}
-    elements = _elements(rules, automaton, space)
-    for state, row in enumerate(automaton.steps):
-        for each, to in row:
-            if state == 0:
-                options[to].append(elements[each])
-            if state in names:
-                options[to].append(names[state] + elements[each])
-    for state in entered:
-        if options[state]:
-            rules.define(names[state], options[state])
-    finals = [names[state] for state in entered if automaton.is_final[state]]
-    if not finals:
-        return () if automaton.is_final[0] else None
-    some = rules.same(finals) + (space if ends_with_space else ())
-    return rules.optional(some) if automaton.is_final[0] else some
-
-
-def _elements(rules: HostRules, automaton: ListAutomaton, space: Body) -> dict[Body, Body]:
-    """The elements of a list, by their expressions, as rules with space before them.
-
-    PERF: an element that has a rule is parsed in the same states wherever it stands; and so is what
-    all begin with, of which a state would else hold an item for each element that may come.
-    """
-    found = list(dict.fromkeys(expression for row in automaton.steps for expression, _ in row))
-    n = 0
-    while len(found) > 1 and all(
-        len(one) > n + 1 and one[n] == found[0][n] and is_character(one[n : n + 1]) for one in found
-    ):
-        n += 1
-    begin = rules.same([space + found[0][:n]]) if n else space
-    return {each: rules.same([begin + each[n:]]) for each in found}
-
-
-def ended_list_expression(
-    rules: HostRules, automaton: ListAutomaton, space: Body, behind: Body, ends_with_space: bool
-) -> Body | None:
-    """The expression of the lists of an automaton and of what ends them; None if there is no list.
-
-    space : what stands before each element, and before `behind`.
-    behind : the expression of what ends the list. It is no beginning of an element, nor begins as
-        elements do and goes on as one.
-    ends_with_space : as of `list_expression`: an empty list has no space behind it.
-
-    PERF: lists of n members in their order, of which any may be left out, have n * n / 2 steps. A
-    state has the steps of the next one, which may begin later, and few of its own: 2 n rules.
-    """
-    if not automaton.steps[0] and not automaton.is_final[0]:
-        return None
+    if not automaton.steps[0]:
+        return nothing if automaton.is_final[0] else None
+    elements = {each: rules.one(each) for row in automaton.steps for each, _ in row}
     names = [rules.name() for _ in automaton.steps]
-    elements = _elements(rules, automaton, space)
-    tail = rules.same([space + behind])
-
-    def options(state: int, end: Body) -> list[Body]:
-        found = [end] if automaton.is_final[state] else []
-        return [*found, *(elements[expression] + names[to] for expression, to in automaton.steps[state])]
-
-    for state, row in enumerate(automaton.steps):
-        every = options(state, tail)
-        if row:
-            next_one = row[0][1]
-            of_next = options(next_one, tail)
-            if next_one != state and set(of_next) < set(every):
-                shared = set(of_next)
-                every = [names[next_one], *(one for one in every if one not in shared)]
-        rules.define(names[state], every)
-    if not ends_with_space or not automaton.is_final[0]:
-        return names[0]
-    return rules.either(options(0, behind))
+    for name, row, is_final in zip(names, automaton.steps, automaton.is_final, strict=True):
+        going_on = [elements[each] + space + names[to] for each, to in row]
+        rules.define(name, [(), *going_on] if is_final else going_on)
+    some = [space + elements[each] + space + names[to] for each, to in automaton.steps[0]]
+    return rules.either([nothing, *some] if automaton.is_final[0] else some)
 
 
 # -- schemas, cut and narrowed: shapes as a root, strings without excluded texts
@@ -297,12 +235,26 @@ def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:
     return SchemaGraph(tuple(found), 0, graph.left_out)
 
 
-def keys_of_class(objects: Objects, of: int) -> Dfa:
-    """The keys that an object does not name, of one class."""
-    automaton = objects.key_automaton
-    if automaton is None:
-        return difference(valid_utf8(), literals(objects.keys)) if objects.keys else valid_utf8()
-    return Dfa.minimal(automaton.next_state, automaton.ends == of)
+@Kept
+def but_for(dfa: Dfa, texts: tuple[bytes, ...]) -> Dfa:
+    """The strings of a set but for some texts. Cost: O(the states, and the bytes of the texts)."""
+    states, children, is_text = [0], [dict[int, int]()], [False]
+    for text in filter(dfa.matches, texts):
+        at = 0
+        for byte in text:
+            after = children[at].setdefault(byte, len(states))
+            if after == len(states):
+                states.append(int(dfa.next_state[states[at], byte]))
+                children.append({})
+                is_text.append(False)
+            at = after
+        is_text[at] = True
+    # the beginnings of texts first, then all other strings
+    table = np.vstack([dfa.next_state[states], dfa.next_state])
+    table[table >= 0] += len(states)
+    for at, row in enumerate(children):
+        table[at, list(row)] = list(row.values())
+    return Dfa.minimal(table, np.append(dfa.is_accepting[states] & ~np.array(is_text), dfa.is_accepting))
 
 
 def excluding(graph: SchemaGraph, excluded: tuple[str, ...]) -> SchemaGraph:

@@ -10,25 +10,26 @@ Source: xgrammar 0.2.8, its grammars for each style.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
 from maskwright.analysis.composition.structural_tags_schemas import (
     array_list,
-    ended_list_expression,
+    but_for,
     excluding,
-    keys_of_class,
     list_expression,
     object_list,
     rooted,
     united,
 )
+from maskwright.analysis.composition.tag_rules import Body
 from maskwright.analysis.errors import LimitError, NestingError, SchemaError
-from maskwright.analysis.fronts.assembly import Body
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
-from maskwright.analysis.regex.dfa import Dfa, concatenate, difference, intersect, union
+from maskwright.analysis.regex.dfa import Dfa, concatenate, intersect, union
 from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import (
@@ -40,8 +41,8 @@ from maskwright.analysis.schema.shapes import (
     StringLiterals,
     Strings,
 )
-from maskwright.analysis.schema.spacing import NOTHING
-from maskwright.analysis.schema.strings import counted, literals
+from maskwright.analysis.schema.spacing import NOTHING, Spacing
+from maskwright.analysis.schema.strings import counted
 from maskwright.analysis.schema.text_patterns import Regex
 
 Kind: TypeAlias = Literal["string", "number", "boolean", "null", "object", "array"]
@@ -51,6 +52,7 @@ MOST_CHARACTERS = 2_000
 """BOUND: the characters that `minLength` and `maxLength` of an argument may count."""
 
 _IDENTIFIER = "[A-Za-z_][A-Za-z0-9_]*"
+_WRITTEN_NAME = r'(?:[^\x00"&<>]|&amp;|&lt;|&gt;|&quot;)+'
 _PLAIN_NAME = r'[^\x00-\x20"&<>]+'
 _NO_KINDS: Mapping[Kind, str] = MappingProxyType({})
 
@@ -135,20 +137,18 @@ STYLES: Mapping[str, Style] = MappingProxyType(
 """The styles by the names that xgrammar gives them."""
 
 
-def xml_arguments(
-    rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...], behind: Body = ()
-) -> Body:
+def xml_arguments(rules: HostRules, schema: JsonSchema, style: str, excluded: tuple[str, ...]) -> Body:
     """The expression of the arguments of a schema's objects.
 
     style : a key of `STYLES`.
     excluded : what no string and no name says.
-    behind : the expression of what ends the arguments, which becomes the end of this expression; ()
-        if that is not known.
 
     Raises: SchemaError for a schema without objects, for names that the style cannot write, for
     what no raw text can say; LimitError for too many arguments in any order, and too long strings.
     """
-    found = _Arguments(rules, schema, style, excluded).root(behind)
+    graph = schema.texts.graph
+    objects = [shape for shape in graph.nodes[graph.root] if isinstance(shape, Objects)]
+    found = _Arguments(rules, schema, style, excluded).members(objects) if objects else None
     if found is None:
         raise SchemaError(f"no object of the schema can be written in the style {style}")
     return found
@@ -164,36 +164,29 @@ class _Arguments:
             raise SchemaError(f"the style {style} has no excludes: leave them out")
         self._excluded = excluded
         self._graph = schema.texts.graph
-        self._spacing = schema.texts.spacing.around()
-        self._space = space_part(rules, self._spacing)
+        self._spacing = schema.texts.spacing
+        self._space = rules.space(self._spacing, self._spacing.outer)
         self._rest: dict[tuple[int, str], Body | None] = {}
         self._parts: dict[tuple[int, str], Body] = {}
         self._depth = 0
 
-    def root(self, behind: Body) -> Body | None:
-        """The expression of all arguments, and what ends them; None if there is no object."""
-        objects = [shape for shape in self._graph.nodes[self._graph.root] if isinstance(shape, Objects)]
-        return self._members(objects, behind) if objects else None
-
-    # -- lists
-
-    def _members(self, objects: list[Objects], behind: Body = ()) -> Body | None:
+    def members(self, objects: list[Objects]) -> Body | None:
+        """The expression of the members of some objects; None if there are no such texts."""
         automata = [
             object_list(one, lambda k, one=one: self._named(one, k), lambda of, one=one: self._other(one, of))  # type: ignore[misc]
             for one in objects
         ]
-        only_behind = self._name == "minimax_m3_xml"
-        if behind:
-            return ended_list_expression(self._rules, united(automata), self._space, behind, only_behind)
-        found = list_expression(self._rules, united(automata), self._space, only_behind)
-        if found is None or only_behind:
-            return found
-        return found + self._space
+        nothing = () if self._name == "minimax_m3_xml" else self._space
+        return list_expression(self._rules, united(automata), self._space, nothing)
 
     def _items(self, arrays: list[Arrays]) -> Body | None:
         automaton = united([array_list(one, self._item) for one in arrays])
-        spaced = self._name == "minimax_m3_xml"
-        return list_expression(self._rules, automaton, self._space if spaced else (), spaced)
+        if not self._style.is_spaced:
+            return list_expression(self._rules, automaton, self._space, ())
+        found = list_expression(self._rules, automaton, (), ())
+        if found is None:
+            return None
+        return self._space + found + self._space if found else self._space
 
     def _named(self, objects: Objects, k: int) -> Body | None:
         """An argument with a name, as the style writes it."""
@@ -212,21 +205,21 @@ class _Arguments:
         """Arguments with names of a class; None where the closing tag would repeat the name."""
         if "{}" in self._style.end:
             return None
-        names = keys_of_class(objects, of)
-        if objects.key_automaton is not None:
-            names = intersect(names, regex_automaton(_PLAIN_NAME))
-        elif self._name == "cohere_xml":
-            written = [self._escaped(key.decode()).encode() for key in objects.keys]
-            plain = regex_automaton(r'(?:[^\x00"&<>]|&amp;|&lt;|&gt;|&quot;)+')
-            names = difference(plain, literals(written)) if written else plain
-        else:
-            names = intersect(names, regex_automaton(_IDENTIFIER))
-        if self._excluded:
-            names = intersect(names, without(self._excluded))
+        names = self._names(objects, of)
         rest = None if names.is_empty else self._after_name(objects.others[of], self._style.end)
         if rest is None:
             return None
         return characters(self._style.begin) + self._rules.part("name", Regex("a name", names)) + rest
+
+    def _names(self, objects: Objects, of: int) -> Dfa:
+        """The names of a class that the style can write, as it writes them."""
+        keys = objects.key_automaton
+        if keys is not None:
+            names = intersect(Dfa.minimal(keys.next_state, keys.ends == of), regex_automaton(_PLAIN_NAME))
+        else:
+            every = _WRITTEN_NAME if self._name == "cohere_xml" else _IDENTIFIER
+            names = but_for(regex_automaton(every), tuple(self._escaped(key.decode()).encode() for key in objects.keys))
+        return intersect(names, without(self._excluded)) if self._excluded else names
 
     def _escaped(self, key: str) -> str:
         for character, written in self._style.escapes:
@@ -298,13 +291,13 @@ class _Arguments:
                 if free and not style.nests:
                     return  # any other value is such a text as well
             elif style.nests and kind == "object":
-                members = self._members([one for one in shapes if isinstance(one, Objects)])
+                members = self.members([one for one in shapes if isinstance(one, Objects)])
                 if members is not None:
-                    yield self._spaced(members)
+                    yield members
             elif style.nests and kind == "array":
                 items = self._items([one for one in shapes if isinstance(one, Arrays)])
                 if items is not None:
-                    yield self._spaced(items)
+                    yield items
             else:
                 as_json.extend(shapes)
         if as_json:
@@ -312,29 +305,24 @@ class _Arguments:
                 self._parts[key] = self._json(tuple(as_json))
             yield self._parts[key]
 
-    def _spaced(self, expression: Body) -> Body:
-        """Elements with white space around, where the style has it; that of members is theirs."""
-        if not self._style.is_spaced or expression[-len(self._space) :] == self._space:
-            return expression
-        return self._space + expression + self._space if expression else self._space
-
     def _free(self) -> Body:
         return self._rules.free((self._style.raw_until, *self._excluded), None)
 
     def _raw(self, shapes: list[Shape]) -> Body | None:
-        """The part of strings that are not free, with white space where the style has it."""
-        dfa: Dfa | None = None
-        for shape in shapes:
-            one = _automaton(shape)
-            dfa = one if dfa is None else union(dfa, one)
-        if dfa is None:
-            return None
-        dfa = intersect(dfa, without(tuple(sorted({self._style.raw_until, *self._excluded}))))
-        if dfa.is_empty:
-            return None
-        if self._style.is_spaced:
-            dfa = concatenate(concatenate(self._spacing, dfa), self._spacing)
-        return self._rules.part("string", Regex("a string", dfa))
+        """Strings that are not free, with white space where the style has it."""
+        barred = tuple(sorted({self._style.raw_until, *self._excluded}))
+        said = [text for shape in shapes if isinstance(shape, StringLiterals) for text in shape.texts]
+        texts: list[Body] = [
+            (text,) if text else () for text in said if not any(one.encode() in text for one in barred)
+        ]
+        space = self._space if self._style.is_spaced else ()
+        options = [space + self._rules.either(texts) + space] if texts else []
+        others = tuple(shape for shape in shapes if isinstance(shape, Strings))
+        if others:
+            dfa = _strings(others, barred, self._spacing if self._style.is_spaced else NOTHING)
+            if not dfa.is_empty:
+                options.append(self._rules.part("string", Regex("a string", dfa)))
+        return self._rules.either(options) if options else None
 
     def _json(self, shapes: tuple[Shape, ...]) -> Body:
         """The part of values that are JSON."""
@@ -363,12 +351,16 @@ def _of_kinds(shape: Shape) -> Iterator[tuple[Kind, Shape]]:
             yield "string", shape
 
 
-def _automaton(shape: Shape) -> Dfa:
+@Kept
+def _strings(shapes: tuple[Strings, ...], barred: tuple[str, ...], spacing: Spacing) -> Dfa:
+    """The strings of some shapes that hold none of some texts, with white space around them."""
+    dfa = intersect(reduce(union, map(_automaton, shapes)), without(barred))
+    around = spacing.around()
+    return concatenate(concatenate(around, dfa), around)
+
+
+def _automaton(shape: Strings) -> Dfa:
     """The strings of a shape, as they are said."""
-    if isinstance(shape, StringLiterals):
-        return literals(shape.texts)
-    if not isinstance(shape, Strings):
-        raise TypeError(f"{shape} are no strings")
     most = shape.most
     if max(shape.least, most or 0) > MOST_CHARACTERS:
         raise LimitError(

@@ -16,10 +16,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from maskwright.analysis.arguments import a_type, clip, need_type
 from maskwright.analysis.composition.compose import Composition, compose, in_json_string
 from maskwright.analysis.composition.structural_tags import FormatReader
-from maskwright.analysis.composition.structural_tags_host import HostRules, characters, space_part, without
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
 from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError, UnknownNameError
 from maskwright.analysis.fronts import parse_llguidance
-from maskwright.analysis.fronts.assembly import Body
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading.lark_loader import parse_grammar
@@ -28,7 +27,7 @@ from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.regex.dfa import intersect
 from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.shapes import Escapes
-from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
+from maskwright.analysis.schema.spacing import CLOSES
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
 
@@ -364,14 +363,14 @@ def _with_plain_key(schema: JsonSchema, language: Language) -> Composition:
     """The objects ``{"input": TEXT}`` whose key has no escapes. schema : has their white space."""
     rules = HostRules()
     spacing = schema.texts.spacing
-    around = space_part(rules, spacing.around())
-
-    def space(state: int, ends: int = GOES_ON) -> Body:
-        return space_part(rules, spacing.language(state, ends, 1))
-
-    begin = around + characters("{") + space(spacing.opened) + characters('"input"') + space(spacing.before_colon)
-    text = characters(":") + space(spacing.behind_colon) + rules.part("input", in_json_string(language))
-    return rules.composition(begin + text + space(0, CLOSES) + characters("}") + around, "input")
+    around = rules.space(spacing, spacing.outer)
+    opened, before_colon, behind_colon = (
+        rules.space(spacing, state, level=1) for state in (spacing.opened, spacing.before_colon, spacing.behind_colon)
+    )
+    begin = around + characters("{") + opened + characters('"input"') + before_colon
+    text = characters(":") + behind_colon + rules.part("input", in_json_string(language))
+    closed = rules.space(spacing, 0, CLOSES, 1)
+    return rules.composition(begin + text + closed + characters("}") + around, "input")
 
 
 def _ending(language: Regex, end: str) -> Regex:

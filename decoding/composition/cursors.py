@@ -6,19 +6,21 @@ keep the GIL (`quick_read`, `quick_fill`), as far as these can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError
+from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engine.strings import fill_part
 from maskwright.decoding.schema.text import SchemaText
+from maskwright.decoding.tags.text import TagText
 from maskwright.maskstore.composition.json_places import START, Place, place_after
 
 Words = npt.NDArray[np.int32]
@@ -65,6 +67,15 @@ class Cursor:
         """Take back what the last successful `read` has added."""
         self._key = None
         self.text.undo(1)
+
+    def next_bytes(self) -> Iterable[int]:
+        """The bytes of this language that may come next."""
+        return (byte for byte in range(MARK) if self.reads(bytes((byte,))))
+
+    def parts_behind(self, data: bytes, marks: Sequence[bytes]) -> Iterable[int]:
+        """Of a host: the parts that may begin behind some bytes. marks : those of all parts."""
+        is_any = self.reads(data + bytes((MARK,)))
+        return (number for number, each in enumerate(marks) if is_any and self.reads(data + each))
 
     def can_end(self) -> bool:
         """Whether the text is legal as a whole."""
@@ -337,6 +348,19 @@ class PatternCursor(SchemaCursor):
         return self._places[-1]
 
 
+class TagCursor(Cursor):
+    """A text of the rules of a structural tag, of a host."""
+
+    __slots__ = ()
+    text: TagText
+
+    def next_bytes(self) -> Iterable[int]:
+        return self.text.next_bytes()
+
+    def parts_behind(self, data: bytes, marks: Sequence[bytes]) -> Iterable[int]:
+        return self.text.parts_behind(data)
+
+
 class RunCursor(Cursor):
     """A part that is a run of tokens: it reads no bytes, and may end once it has a token.
 
@@ -383,7 +407,7 @@ def _schema_cursor(text: SchemaText, eos: tuple[int, ...]) -> Cursor:
     return (PatternCursor if isinstance(text.store.texts, Dfa) else JsonCursor)(text, eos)
 
 
-CURSORS: dict[str, Callable[[Any, tuple[int, ...]], Cursor]] = {"grammar": GrammarCursor, "schema": _schema_cursor}
+CURSORS: dict[str, Callable[..., Cursor]] = {"grammar": GrammarCursor, "schema": _schema_cursor, "tag": TagCursor}
 """By the engine of a store (`decoding.engines`), the cursors that are faster than a `Cursor`."""
 
 

@@ -120,7 +120,8 @@ class HostState:
     crossing : token -> 2 if it has one of these behind its first byte, 1 if as its first byte, else
         0; of tokens with text that no part takes whole.
     exits : the number of a part -> the tokens that can leave it for this state.
-    entering : the tokens that begin in the host and enter a part; None if not known yet.
+    entering : the tokens that begin in the host and enter a part, of a structural tag's host all
+        that begin in it; None if not known yet.
 
     INVARIANT: what is found does not depend on who finds it, so that threads which forget or find
     the same at the same time do no harm.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_rlock
-from maskwright.decoding.composition.cursors import Cursor, JsonCursor, add, has, remove
+from maskwright.decoding.composition.cursors import Cursor, JsonCursor, TagCursor, add, has, remove
 from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.composition.readings import HOST, Back, Known, Reading, Rules
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
@@ -93,7 +93,22 @@ class Masks:
     def _write_host(self, host: Cursor, words: Words) -> None:
         """Write the tokens that begin in the host."""
         rules = self._rules
-        inside = self._host_words
+        if not isinstance(host, TagCursor):
+            self._write_filled(host, words)
+        else:
+            state = rules.host_state(host.key())
+            if state.entering is None:
+                inside, cuts = host.text.tokens(rules.splits.marked)
+                state.entering = (*inside, *self._entering(host, cuts))
+            words[:] = 0
+            add(words, state.entering)
+        for mark, tokens in rules.token_parts:
+            if host.reads(mark):
+                words |= tokens
+
+    def _write_filled(self, host: Cursor, words: Words) -> None:
+        """`_write_host` but for tokens taken whole, of a grammar or a schema."""
+        rules, inside = self._rules, self._host_words
         size = rules.tables.vocabulary.size
         if not host.fill(inside):
             inside[:] = 0
@@ -112,9 +127,6 @@ class Masks:
                 remove(words, rules.splits.marked)
                 cuts = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
                 add(words, self._entering(host, cuts, words))
-        for mark, tokens in rules.token_parts:
-            if host.reads(mark):
-                words |= tokens
 
     def _write_numbered(self, inside: Words, words: Words) -> None:
         """Write the tokens of a host's mask. inside : over the host's own tokens."""
@@ -144,10 +156,10 @@ class Masks:
             ]
         return found
 
-    def _entering(self, host: Cursor, splits: list[Split], words: Words) -> tuple[int, ...]:
+    def _entering(self, host: Cursor, splits: list[Split], words: Words | None = None) -> tuple[int, ...]:
         """The tokens that begin in the host and enter a part, by where they may do so.
 
-        words : the tokens that stay in the host.
+        words : the tokens that stay in the host; None if long tokens are among those of the splits.
         """
         rules = self._rules
         found: set[int] = set()
@@ -160,8 +172,9 @@ class Masks:
                     for data, token in split.behind
                     if data[0] in first and token not in found and rules.can_enter(number, start, back, data)
                 )
-        long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
-        found.update(rules.readable(Reading(host, HOST, None), long) if any(rules.tables.first) else ())
+        if words is not None and any(rules.tables.first):
+            long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
+            found.update(rules.readable(Reading(host, HOST, None), long))
         return tuple(sorted(found))
 
 

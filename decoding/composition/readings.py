@@ -18,12 +18,10 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK, mark
-from maskwright.decoding.composition.cursors import Cursor, GrammarCursor, cursor_of, has
+from maskwright.decoding.composition.cursors import Cursor, cursor_of
 from maskwright.decoding.composition.exits import Exit, Exits, HostState
 from maskwright.decoding.composition.json_string_cursor import start_of
-from maskwright.decoding.engine.strings import add_strings
 from maskwright.maskstore.composition.splits import Splits, splits_of
-from maskwright.maskstore.composition.strings import COMES, Asked, strings_array
 from maskwright.maskstore.composition.tables import (
     AnyPart,
     ComposedTables,
@@ -162,10 +160,9 @@ class Back:
             for split in self._rules.splits.before_byte(byte)
             if may_end(part, split.before)
         ]
-        allowed = self._allowed({data for split in splits for data, _ in split.behind})
         found: dict[bytes, tuple[int, list[int]]] = {}
         for split in splits:
-            tokens = [token for data, token in split.behind if data in allowed]
+            tokens = [token for data, token in split.behind if self.allows(data)]
             if tokens:
                 found.setdefault(split.before, (split.token, []))[1].extend(tokens)
         return tuple((before, token, tuple(sorted(tokens))) for before, (token, tokens) in sorted(found.items()))
@@ -182,25 +179,10 @@ class Back:
             )
         )
 
-    def _allowed(self, tails: set[bytes]) -> set[bytes]:
-        """Those of some bytes, not empty, that may come behind the part."""
-        cursor = self.cursor
-        if len(tails) < 16 or not isinstance(cursor, GrammarCursor):
-            return {data for data in tails if self.allows(data)}
-        # PERF: the engine reads all of them as the host's; the others may cross a border
-        asked = sorted(tails)
-        words = np.zeros(-(-len(asked) // 32), np.int32)
-        strings = strings_array(Asked(data, COMES, -1, (at,)) for at, data in enumerate(asked))
-        add_strings(cursor.text, strings, words, words)
-        found = {data for at, data in enumerate(asked) if has(words, at)}
-        if len(self.closed) > 1 or any(self._rules.tables.first):
-            found |= {data for data in asked if data not in found and self.allows(data)}
-        return found
-
     def first(self) -> frozenset[int]:
         """The bytes that may come behind the part."""
         if self.state.first is None:
-            self.state.first = frozenset(byte for byte in range(MARK) if self.allows(bytes((byte,))))
+            self.state.first = frozenset(byte for one in self.closed for byte in one.cursor.next_bytes())
         return self.state.first
 
     def crossing(self, token: int, data: bytes) -> int:
@@ -262,13 +244,9 @@ class Rules:
 
     def entered(self, host: Cursor, before: bytes = b"") -> Iterator[tuple[int, Cursor]]:
         """The parts that may begin in the host behind some bytes, each with its start."""
-        if not host.reads(before + bytes((MARK,))):
-            return
-        for number, part in enumerate(self.tables.parts):
-            if not isinstance(part, TokenPart) and host.reads(before + self.marks[number]):
-                start = self.start(number)
-                if start is not None:
-                    yield number, start
+        for number in host.parts_behind(before, self.marks):
+            if (start := self.start(number)) is not None:
+                yield number, start
 
     def entering(self, number: int, start: Cursor, back: Back) -> Reading:
         """The reading at the start of a part."""

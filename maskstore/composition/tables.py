@@ -9,8 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.composition.compose import Composition
+from maskwright.analysis.composition.tag_rules import TagRules
 from maskwright.analysis.kept import cached_property
+from maskwright.analysis.marks import MARK
+from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, Spellings, Texts
+from maskwright.analysis.schema.spacing import SPACES
 from maskwright.maskstore.composition.json_strings import JsonStringTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words, words_of
@@ -35,6 +39,23 @@ class InnerStore(Protocol):
 
     def matcher(self, max_rollback: int = ...) -> Any:
         """The state of one text, at its start."""
+
+
+@dataclass(frozen=True, eq=False)
+class TagTables:
+    """A host of rules over literals, and the vocabulary of its composition. Nothing is compiled."""
+
+    engine = "tag"
+    """What reads texts under these masks (`decoding.engines`)."""
+
+    name: str
+    vocabulary: Vocabulary
+    rules: TagRules
+
+    @property
+    def n_words(self) -> int:
+        """The number of 32-bit words of a mask: ceil(V / 32)."""
+        return n_words(self.vocabulary.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +100,28 @@ class TokenRunPart:
     most: int
 
 
+def first_bytes(texts: Texts | Dfa) -> frozenset[int]:
+    """The bytes that a text may begin with; of a pattern that takes the empty text, all."""
+    if isinstance(texts, Dfa):
+        found = range(MARK) if texts.is_accepting[0] else np.flatnonzero(texts.next_state[0] >= 0).tolist()
+        return frozenset(found)
+    spacing = texts.spacing
+    found = {byte for byte in SPACES if spacing.after(spacing.outer, byte, 0) >= 0}
+    for shape in texts.graph.nodes[texts.graph.root]:
+        match shape:
+            case Objects():
+                found.update(b"{")
+            case Arrays():
+                found.update(b"[")
+            case Numbers(automaton):
+                found |= first_bytes(automaton)
+            case Spellings(spelled):
+                found.update(text[0] for text in spelled)
+            case _:
+                found.update(b'"')
+    return frozenset(found)
+
+
 def last_bytes(texts: Texts) -> frozenset[int]:
     """The bytes of which a whole JSON text has one last, but for white space.
 
@@ -121,11 +164,11 @@ class ComposedTables:
     vocabulary : of the texts.
     composition : what was composed.
     host : the host's store. A grammar's is for the tokens of the marked vocabulary
-        (`splits.marked_vocabulary`) that it can take.
+        (`splits.marked_vocabulary`) that it can take, any other for `vocabulary`.
     parts : by number.
     first : for each part the bytes that it may begin with; of a part that may be empty, all.
     host_ids : (n,) int32, ascending; for each token of a grammar's store its id in the marked
-        vocabulary. None if the host is a schema.
+        vocabulary. None if the host is no grammar.
     """
 
     file_kind = "composition"

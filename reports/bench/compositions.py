@@ -7,13 +7,19 @@ with its least time. Between `fill` and `advance` the next token is looked up in
 caches, as a model would; `warm` is the same without that. `first` is the first reading, under a new store: nothing is known yet of the
 host's states. A language alone is the part's text under the part's own store, in the same run. `step` is mask and token together, warm.
 Calls of tools are those of eight tools; of each way to write them one text.
+
+`new tag` is the CPU time to read and build a tag of so many tools that differ from all before in names and schemas, once the vocabulary
+is known; the least of ROUNDS tags.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 import maskwright as mw
+from maskwright.analysis.composition.structural_tags_xml import STYLES as XML_STYLES
 
 ROUNDS = 5
 VOCABULARIES = ("mistral-7b-v0.1", "tekken")
@@ -105,6 +112,65 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+WORDS = [
+    "owner",
+    "repo",
+    "issue",
+    "pull",
+    "title",
+    "body",
+    "state",
+    "label",
+    "path",
+    "ref",
+    "page",
+    "query",
+    "sort",
+    "order",
+]
+KINDS: list[Any] = [
+    *[{"type": "string"}] * 5,
+    *[{"type": "number"}] * 2,
+    {"type": "string", "enum": ["open", "closed", "all"]},
+    {"type": "boolean"},
+    {"type": "integer", "minimum": 0},
+    {"type": "array", "items": {"type": "string"}},
+    PARAMETERS["properties"]["options"],
+]
+STYLES = ("json", *XML_STYLES)
+SIZES = (8, 128)
+
+
+def new_tag(style: str, size: int, numbers: Iterator[int]) -> Any:
+    """A tag of tools that no tag had before. numbers : of the tools so far."""
+    tags = []
+    for number in itertools.islice(numbers, size):
+        rng = random.Random(number)
+        names = rng.sample(WORDS, rng.randrange(2, 9))
+        properties = {name: rng.choice(KINDS) for name in names}
+        schema = {"type": "object", "properties": properties, "required": names[:2], "additionalProperties": False}
+        content = {"type": "json_schema", "json_schema": schema, "style": style}
+        tags.append({"type": "tag", "begin": f"<function=tool_{number}>", "content": content, "end": "</function>"})
+    return {"type": "structural_tag", "format": {"type": "triggered_tags", "triggers": ["<function="], "tags": tags}}
+
+
+def compile_times(vocabulary: Any) -> dict[str, dict[str, float]]:
+    """CPU milliseconds of new tags, by style and number of tools."""
+    numbers = itertools.count()
+    found: dict[str, dict[str, float]] = {}
+    for style in STYLES:
+        mw.build_store(mw.read_structural_tag(new_tag(style, 8, numbers)), vocabulary).matcher()
+        for size in SIZES:
+            least = math.inf
+            for _ in range(ROUNDS):
+                tag = new_tag(style, size, numbers)
+                begin = time.process_time_ns()
+                mw.build_store(mw.read_structural_tag(tag), vocabulary).matcher()
+                least = min(least, time.process_time_ns() - begin)
+            found.setdefault(style, {})[f"{size} tools"] = round(least / 1e6, 1)
+    return found
+
+
 def measure(store: Any, text: str) -> dict[str, float]:
     """CPU microseconds of the steps of a text."""
     tokens: dict[int, list[tuple[int, int, bytes]]] = {}
@@ -161,9 +227,10 @@ def _times(store: Any, path: list[int], lookup: Callable[[int], int] | None) -> 
 
 def main() -> None:
     """Measure all cases and write a record."""
-    found = []
+    found, tags = [], []
     for name in VOCABULARIES:
         vocabulary = mw.load_vocabulary(name)
+        tags += [{"vocabulary": name, "style": style, **row} for style, row in compile_times(vocabulary).items()]
         for case, (host, parts, text, alone, part) in CASES.items():
             composed = mw.cached_store(mw.compose(host, parts), vocabulary)
             found.append({"vocabulary": name, "case": case, "texts": "composed", **measure(composed, text)})
@@ -178,14 +245,15 @@ def main() -> None:
         for case, (tools, text) in CALLS.items():
             store = mw.build_store(tools(), vocabulary)
             found.append({"vocabulary": name, "case": case, "texts": "call", **measure(store, text)})
-    table = Table(*found[0])
-    for row in found:
-        table.add_row(*map(str, row.values()))
-    Console().print(table)
+    for rows in (found, tags):
+        table = Table(*rows[0])
+        for row in rows:
+            table.add_row(*map(str, row.values()))
+        Console().print(table)
     write_record(
         "compositions",
         "python reports/bench/compositions.py",
-        {"unit": "microseconds", "rounds": ROUNDS, "rows": found},
+        {"unit": "microseconds", "rounds": ROUNDS, "rows": found, "new_tag_ms": tags},
     )
 
 

@@ -209,6 +209,26 @@ def cases() -> list[dict[str, Any]]:
     return found
 
 
+def with_tools(tag: Any, tools: list[tuple[str, Any]]) -> Any:
+    """A recorded tag for other tools. tools : names, and schemas of the arguments."""
+    if isinstance(tag, dict):
+        return {key: with_tools(value, tools) for key, value in tag.items()}
+    if not isinstance(tag, list):
+        return tag
+    of_find = [one for one in tag if "find" in json.dumps(one)]
+    if len(of_find) != 1 or not any("stop" in json.dumps(one) for one in tag):
+        return [with_tools(one, tools) for one in tag]
+
+    def named(form: Any, name: str, schema: Any) -> Any:
+        if isinstance(form, dict):
+            return {key: schema if key == "json_schema" else named(value, name, schema) for key, value in form.items()}
+        if isinstance(form, list):
+            return [named(one, name, schema) for one in form]
+        return form.replace("find", name) if isinstance(form, str) else form
+
+    return [named(of_find[0], *tool) for tool in tools]
+
+
 def verdicts_of_xgrammar(tag: dict[str, Any], texts: list[str]) -> str:
     """The verdicts of the installed xgrammar."""
     import xgrammar

@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from maskwright.analysis.composition.compose import Composition, InJsonString, Part, read_used_parts
+from maskwright.analysis.composition.tag_rules import TagRules
 from maskwright.analysis.loading.names import DIRECTIVE, grammar_text
 from maskwright.analysis.marks import MARK, mark
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.analysis.schema.load import load_schema
 from maskwright.lint.finding import NO_STORE, Finding, Report, codes_of
 from maskwright.lint.run import lint_grammar
 from maskwright.lint.schemas import lint_schema
@@ -84,6 +86,8 @@ def _report(
         host = replace(host, terminals=tuple(terminals))
         report = lint_grammar(host, _with_bytes_of_marks(vocabulary), file=file, allow=allow)
     else:
+        # lint finds nothing in the rules of a structural tag
+        host = load_schema(True) if isinstance(host, TagRules) else host
         report = lint_schema(host, None, file=file, allow=allow)
     named = _namer(composition.parts)
     findings = [*before, *(_renamed(one, named) for one in report.findings)]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.composition import Composition, InJsonString, SpecialToken
+from maskwright.analysis.composition.tag_rules import TagRules
 from maskwright.analysis.composition.token_parts import AtMostTokens, TokenSet
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -60,11 +61,13 @@ _LANGUAGES = {
     "grammar": "grammar {grammar}",
     "schema": "schema {schema}",
     "pattern": "pattern {pattern}",
+    "tag": "rules of {tag}",
 }
 _SIZES = {
     "grammar": "{terminals:terminal}, {rules:rule}, lexing {lexing}",
     "schema": "{nodes:node}, {keys:key}",
     "pattern": "{states:state}",
+    "tag": "{rules:rule}",
 }
 
 
@@ -279,7 +282,7 @@ def _composition_facts(composition: Composition, store: Any) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     for part, of_part in zip(composition.parts, stores, strict=True):
         parts.append({"name": part.name, "in_json_string": isinstance(part.inner, InJsonString)})
-        if isinstance(host := composition.host, Grammar):  # in a schema the part's name says where it stands
+        if isinstance(host := composition.host, Grammar):  # elsewhere the part's name says where it stands
             number = host.terminal_number[part.name]
             parts[-1]["in_rules"] = len({rule.lhs for rule in host.rules if number in rule.rhs})
         parts[-1] |= _language_facts(part.inner, of_part)
@@ -307,6 +310,8 @@ def _language_facts(language: Any, store: Any) -> dict[str, Any]:
             facts = {"kind": "schema", "schema": language.name, **schema_facts(language)}
         case Regex():
             facts = {"kind": "pattern", "pattern": language.name, "states": language.automaton.n_states}
+        case TagRules():
+            facts = {"kind": "tag", "tag": language.name, "rules": len(language.rules)}
         case SpecialToken(token):
             facts = {"kind": "token", "token": token}
         case TokenSet(tokens, is_excluding):

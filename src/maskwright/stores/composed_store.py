@@ -16,9 +16,9 @@ from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialTok
 from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
-from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.decoding.composition.json_string_cursor import start_of
+from maskwright.decoding.schema.workspace import shared_workspace
 from maskwright.maskstore.composition.json_strings import json_string_tokens
 from maskwright.maskstore.composition.splits import host_vocabulary, marked_vocabulary, splits_of
 from maskwright.maskstore.composition.tables import (
@@ -26,13 +26,16 @@ from maskwright.maskstore.composition.tables import (
     ComposedTables,
     InnerStore,
     JsonStringPart,
+    TagTables,
     TextPart,
     TokenPart,
     TokenRunPart,
     Words,
+    first_bytes,
     last_bytes,
 )
 from maskwright.maskstore.file.composition_file import ComposedContent
+from maskwright.maskstore.schema.compiled import SchemaTables
 from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.table.write import used_tokens, with_tokens
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
@@ -49,6 +52,9 @@ NO_HOSTS: Mapping[int, Host] = MappingProxyType({})
 
 _OF_TOKEN = 12
 """The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
+
+_OF_NODE = 150
+"""The bytes of a node of a host of literals."""
 
 FEW = 8
 """A host that takes less than one in so many tokens of a vocabulary keeps those alone."""
@@ -77,6 +83,19 @@ class ComposedStore(ComposedTables, BaseStore):
         return f"<ComposedStore {printable(self.name)} x {printable(self.vocabulary.name)}: {len(self.parts)} parts>"
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class TagStore(TagTables, BaseStore):
+    """The host of a structural tag."""
+
+    @property
+    def n_bytes(self) -> int:
+        """About how many bytes it holds."""
+        return _OF_NODE * (len(self.rules.nodes) + sum(map(len, self.rules.rules)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.name, self.vocabulary, self.rules)
+
+
 def build_composed_store(
     composition: Composition, vocabulary: VocabularySource, build: BuildStore, hosts: Mapping[int, Host] = NO_HOSTS
 ) -> ComposedStore:
@@ -92,13 +111,15 @@ def build_composed_store(
     """
     vocabulary = as_vocabulary(vocabulary)
     parts = tuple(_part(part, vocabulary, build) for part in composition.parts)
-    known: dict[Dfa | None, frozenset[int]] = {}
-    first = tuple(_first_bytes(part, vocabulary, known) for part in parts)
+    first = tuple(_first_bytes(part, vocabulary) for part in parts)
     ids = None
     if id(composition) in hosts:
         host, ids = hosts[id(composition)]
     elif composition.host.kind == "grammar":
         host, ids = _host_store(_inner_store(composition.host, marked_vocabulary(vocabulary), build), vocabulary.size)
+    elif composition.host.kind == "tag":
+        splits_of(vocabulary)  # so that no text waits for them
+        host = TagStore(composition.name, vocabulary, composition.host)
     else:
         host = build(composition.host, vocabulary)
     return ComposedStore(composition.name, vocabulary, composition, host, parts, first, ids)
@@ -121,23 +142,16 @@ def stored_composition(content: ComposedContent, store_of: Callable[[EngineTable
     return build_composed_store(content.composition, content.vocabulary, build, hosts)
 
 
-def _first_bytes(part: AnyPart, vocabulary: Vocabulary, known: dict[Dfa | None, frozenset[int]]) -> frozenset[int]:
-    """The bytes that a part may begin with; of one that may be empty, all.
-
-    known : of objects, by their white space. PERF: a hundred tools all take objects.
-    """
-    is_object = isinstance(part, TextPart) and part.ends == frozenset(b"}")
-    space = part.store.texts.spacing if is_object else None  # type: ignore[union-attr]
-    if is_object and space in known:
-        return known[space]
+def _first_bytes(part: AnyPart, vocabulary: Vocabulary) -> frozenset[int]:
+    """The bytes that a part may begin with; of one that may be empty, all."""
+    if isinstance(part, TextPart) and isinstance(store := part.store, SchemaTables):
+        shared_workspace(vocabulary, store.escapes, store.era)  # so that no text waits for it
+        return first_bytes(store.texts)
     start = start_of(part, splits_of(vocabulary))
     if start is None:
         return frozenset()
     is_all = start.can_end()
-    found = frozenset(byte for byte in range(MARK) if is_all or start.reads(bytes((byte,))))
-    if is_object:
-        known[space] = found
-    return found
+    return frozenset(byte for byte in range(MARK) if is_all or start.reads(bytes((byte,))))
 
 
 def check_tokens(composition: Composition, vocabulary: Vocabulary) -> None:

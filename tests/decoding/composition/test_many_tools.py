@@ -1,13 +1,25 @@
-"""A hundred tools are read and built in a fresh process within a second of CPU time, and a few more at once."""
+"""A hundred tools are read and built in a fresh process within a second of CPU time, and a few more at once.
+
+The time grows with their number, whatever way to write calls: in JSON or as XML elements.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import subprocess
 import sys
+import time
+from typing import Any
 
 import pytest
+from growth import growth
 from paths import ROOT
+from shares import every
+from structural_tag_cases import cases, with_tools
+
+import maskwright as mw
 
 SCRIPT = """
 import json, random, sys, time
@@ -54,3 +66,47 @@ def test_cpu_time_of_a_hundred_tools(name: str) -> None:
         pytest.skip("kernels are not compiled ahead here")
     assert seconds[0] < (1 if name == "mistral-7b-v0.1" else 1.8)
     assert seconds[1] < 0.1
+
+
+KINDS: list[Any] = [
+    *[{"type": "string"}] * 4,
+    {"type": "number"},
+    {"type": "integer", "minimum": 0},
+    {"type": "string", "enum": ["open", "closed", "all"]},
+    {"type": "boolean"},
+    {"type": "array", "items": {"type": "string"}},
+    {
+        "type": "object",
+        "properties": {"lat": {"type": "number"}, "note": {"type": "string"}},
+        "required": ["lat"],
+        "additionalProperties": False,
+    },
+]
+WORDS = "owner repo issue pull branch title body state label path ref sha page query sort order user team head base"
+
+
+def tool(number: int) -> tuple[str, Any]:
+    """The name of a tool, and the schema of its arguments."""
+    rng = random.Random(number)
+    names = rng.sample(WORDS.split(), rng.randrange(2, 9))
+    properties = {name: {**rng.choice(KINDS), "description": "What it is."} for name in names}
+    is_open = {} if number % 2 else {"additionalProperties": False}
+    return f"tool_{number}", {"type": "object", "properties": properties, "required": names[:2], **is_open}
+
+
+@pytest.mark.parametrize(
+    "case", every(3, [case for case in cases() if case["choice"] == "auto"]), ids=lambda case: case["model"]
+)
+def test_the_time_grows_with_the_tools(case: dict[str, Any]) -> None:
+    """128 tools of each style are built, and a new tag takes twice the time for twice the tools."""
+    vocabulary = mw.load_vocabulary("python-tiny")
+    numbers = itertools.count()
+
+    def cost(n: int) -> float:
+        tag = with_tools(case["tag"], [tool(next(numbers)) for _ in range(n)])
+        begin = time.process_time()
+        mw.build_store(mw.read_structural_tag(tag), vocabulary).matcher()
+        return time.process_time() - begin
+
+    cost(8)
+    assert growth(cost, 32) < 2.6

@@ -1,0 +1,125 @@
+"""Rules over literals: the host of a structural tag, which is read top down.
+
+An *expression* is a body of rules: items one behind the other, () for the empty text. An item is
+the bytes of a literal, the number of a part, or the name of a rule.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias
+
+from maskwright.analysis.deadline import look
+from maskwright.analysis.errors import EmptyLanguageError
+from maskwright.analysis.marks import mark
+
+Body: TypeAlias = tuple[bytes | int | str, ...]
+Rules: TypeAlias = Mapping[str, Sequence[Body]]  # the name of a rule -> the expressions that it stands for
+
+START = "start"  # the rule of whole texts
+NOTHING = -1  # instead of a node: the end of a body
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class TagRules:
+    """What stands around the parts of a structural tag: a grammar whose terminals are literals.
+
+    name : what errors call it.
+    nodes : what bodies are made of, each with the node behind it, or NOTHING: a literal, which is
+        not empty, and in which part k is ``mark(k)``; or the number of a rule.
+    rules : the first nodes of the bodies of each rule; NOTHING for an empty body. Rule 0 is that of
+        whole texts.
+    least : the length of a shortest text of each rule, in bytes.
+
+    INVARIANT: each rule has a text. Where one leads back to itself before it has read something, it
+    does so at the end of a body. What two bodies end with are the same nodes.
+    """
+
+    kind: ClassVar[Literal["tag"]] = "tag"
+
+    name: str
+    nodes: tuple[tuple[bytes | int, int], ...]
+    rules: tuple[tuple[int, ...], ...]
+    least: tuple[int, ...]
+
+
+def tag_rules(name: str, rules: Rules) -> tuple[TagRules, list[int]]:
+    """The rules that some text needs, as nodes; and the parts in them, ascending.
+
+    rules : the parts in it are numbered anew, without gaps.
+
+    Raises: EmptyLanguageError if there is no finite text.
+    Cost: O(n log n) for rules of n items.
+    """
+    least = _least(rules)
+    if START not in least:
+        raise EmptyLanguageError(f"{name}: no text is legal, as its rules lead back to themselves")
+    number = {START: 0}
+    reached = [START]
+    bodies: list[list[Body]] = []
+    parts: set[int] = set()
+    for rule in reached:  # grows while it is read
+        look()
+        bodies.append([one for one in dict.fromkeys(rules[rule]) if all(i in least for i in one if isinstance(i, str))])
+        for item in (item for body in bodies[-1] for item in body):
+            if isinstance(item, int):
+                parts.add(item)
+            elif isinstance(item, str) and number.setdefault(item, len(reached)) == len(reached):
+                reached.append(item)
+    marks = {part: mark(at) for at, part in enumerate(sorted(parts))}
+    nodes: dict[tuple[bytes | int, int], int] = {}
+    firsts = [tuple(dict.fromkeys(_first_node(body, nodes, number, marks) for body in some)) for some in bodies]
+    return TagRules(name, tuple(nodes), tuple(firsts), tuple(least[rule] for rule in reached)), sorted(parts)
+
+
+def _first_node(
+    body: Body, nodes: dict[tuple[bytes | int, int], int], number: Mapping[str, int], marks: Mapping[int, bytes]
+) -> int:
+    """The first node of a body, whose nodes are added, from the last one to the first."""
+    behind, literal = NOTHING, b""
+    for item in (*reversed(body), None):
+        if item is not None and not isinstance(item, str):
+            literal = (marks[item] if isinstance(item, int) else item) + literal
+            continue
+        if literal:
+            behind, literal = nodes.setdefault((literal, behind), len(nodes)), b""
+        if item is not None:
+            behind = nodes.setdefault((number[item], behind), len(nodes))
+    return behind
+
+
+def _least(rules: Rules) -> dict[str, int]:
+    """The length of a shortest text of each rule that has one; a part counts as its mark.
+
+    Source: Knuth, "A generalization of Dijkstra's algorithm" (1977).
+    """
+    users: dict[str, list[list[int]]] = {}
+    heap: list[tuple[int, str]] = []
+    lhs_of: list[str] = []
+    for lhs, bodies in rules.items():
+        for body in bodies:
+            # the body's number, its bytes so far, and the rules in it of which no text is known
+            state = [len(lhs_of), 0, 0]
+            lhs_of.append(lhs)
+            for item in body:
+                if isinstance(item, str):
+                    users.setdefault(item, []).append(state)
+                    state[2] += 1
+                else:
+                    state[1] += len(mark(0)) if isinstance(item, int) else len(item)
+            if not state[2]:
+                heapq.heappush(heap, (state[1], lhs))
+    found: dict[str, int] = {}
+    while heap:
+        length, rule = heapq.heappop(heap)
+        if rule in found:
+            continue
+        found[rule] = length
+        for state in users.get(rule, ()):
+            state[1] += length
+            state[2] -= 1
+            if not state[2]:
+                heapq.heappush(heap, (state[1], lhs_of[state[0]]))
+    return found
