@@ -15,7 +15,7 @@ from maskwright.decoding.engine import arguments, constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, plain_bytes
 from maskwright.decoding.engine.quick import NOTHING_QUICK
-from maskwright.decoding.engine.state import LIMITS, TextState
+from maskwright.decoding.engine.state import TextState
 from maskwright.decoding.engines import open_text
 from maskwright.maskstore.vocabulary.masks import tokens_of
 
@@ -232,7 +232,7 @@ class Matcher(Shared):
         It is the first lexeme that begins here or further on, ignored ones left out. If that is one
         of another terminal, such as a keyword or a number, it stays as free as it was, and so is
         all that comes after it. A lexeme under way is not meant: call this where the name is to
-        begin. docs/names.md has all of it.
+        begin. docs/restrictions.md has all of it.
 
         terminal : its name in the grammar, such as "NAME".
         names : strs, or bytes. Those that are no lexemes of the terminal, such as keywords, cannot
@@ -278,18 +278,11 @@ class Matcher(Shared):
         Raises: MaskwrightError if they are no bytes; IllegalTokenError if they are illegal here;
         LimitError as `fill`. The state is unchanged then.
         """
-        if self._is_busy:
-            self._refuse_sharing()
-        self._is_busy = True
-        try:
+        with Alone(self):
             data = plain_bytes("the text", data)
-            if not data:
-                return
-            if code := self.text.read(data, True):
+            if data and (code := self.text.read(data, True)):
                 self.text.refuse(None, code, data)
             self._settle()
-        finally:
-            self._is_busy = False
 
     def try_bytes(self, data: bytes) -> bool:
         """`advance_bytes` if the bytes are legal here. Returns whether they are.
@@ -297,8 +290,7 @@ class Matcher(Shared):
         Raises: LimitError as `fill`.
         """
         with Alone(self):
-            data = plain_bytes("the text", data)
-            found = self.text.try_read(data)
+            found = self.text.try_read(plain_bytes("the text", data))
             self._settle()
             return found
 
@@ -325,10 +317,7 @@ class Matcher(Shared):
             self._refuse_sharing()
         self._is_busy = True
         try:
-            code = self.text.read_token(as_id(token), False)
-            if code in LIMITS:
-                self.text.refuse(token, code)
-            return code == constants.OK
+            return self.text.is_ok(self.text.read_token(as_id(token), False))
         finally:
             self._is_busy = False
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from headless_browser import Browser, browser, chromium  # noqa: E402
 

@@ -19,7 +19,8 @@ TARGET = Path(__file__).parents[1] / "docs" / "internals" / "table.md"
 INTRODUCTION = f"""\
 # The engine's table
 
-This page is made from `maskstore/table/schema.py` by `scripts/make_table_page.py`. Change the
+This page is for contributors who touch the engine, and made from `maskstore/table/schema.py` by
+`scripts/make_table_page.py`. Change the
 schema, not the page.
 
 A store is one flat array of 32-bit integers. It begins with a header of {schema.HEADER} integers. The parts

@@ -1,4 +1,4 @@
-"""Writes the pictures of docs/playground.md, by a headless Chromium: `python scripts/playground_pictures.py`. Needs Pillow."""
+"""Writes the pictures of docs/commands.md, by a headless Chromium: `python scripts/playground_pictures.py`. Needs Pillow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from headless_browser import Browser, browser  # noqa: E402
 

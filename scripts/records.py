@@ -1,7 +1,7 @@
 """Whether the figures of README, proofs/README.md and docs are those of the records, and which records are of today's code.
 
 python scripts/records.py             what is wrong, exit code 1 if anything is
-python scripts/records.py --update    puts the records' figures into the pages, and writes docs/records.md
+python scripts/records.py --update    puts the records' figures into the pages, and writes docs/internals/records.md
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from figures.page import Page  # noqa: E402
 from figures.pages import pages  # noqa: E402
 from measured import hashes  # noqa: E402
 
-TARGET = ROOT / "docs" / "records.md"
-MADE = {"docs/api.md", "docs/internals/table.md", "docs/records.md"}
+TARGET = ROOT / "docs" / "internals" / "records.md"
+MADE = {"docs/api.md", "docs/internals/table.md", "docs/internals/records.md"}
 """Pages that are made from code and records; tests compare them as a whole."""
 
 INTRODUCTION = """\
 # Records
 
-This page is made by `python scripts/records.py --update`. A benchmark measures some of the code
+This page is for contributors, and made by `python scripts/records.py --update`. A benchmark measures some of the code
 (`reports/bench/measured.py` says what), and its record keeps a hash of each folder and file of that,
 without comments, docstrings and form. What has another hash today is named here: a figure of that
 record is of older code, and may be another one today. To have it of today's code, run the command
@@ -46,13 +46,13 @@ def changed(record: dict[str, object]) -> tuple[list[str], bool]:
 
 
 def record_page() -> str:
-    """docs/records.md"""
+    """docs/internals/records.md"""
     of_today, older = [], []
     last = newest()
     for path in sorted(last.values(), key=lambda path: (path.name[11:], path.name)):
         record = json.loads(path.read_text(encoding="utf-8"))
         found, is_all = changed(record)
-        row = f"| [{path.stem[11:]}](../reports/record/{path.name}) | {record['date']} | `{' '.join(record['command'].split())}` |"
+        row = f"| [{path.stem[11:]}](../../reports/record/{path.name}) | {record['date']} | `{' '.join(record['command'].split())}` |"
         if found:
             older.append(
                 f"{row} {'all of it' if is_all else ', '.join(f'`{one}`' if (ROOT / one).exists() else f'{one} (gone)' for one in found)} |"
@@ -64,7 +64,12 @@ def record_page() -> str:
     before = sorted(
         {path.name for path in next(iter(last.values())).parent.glob("*.json")} - {path.name for path in last.values()}
     )
-    lines += ["", "## Before them", "", ", ".join(f"[{name[:-5]}](../reports/record/{name})" for name in before) + "."]
+    lines += [
+        "",
+        "## Before them",
+        "",
+        ", ".join(f"[{name[:-5]}](../../reports/record/{name})" for name in before) + ".",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -107,7 +112,7 @@ def main() -> int:
         found += of_page
         counts += kinds
     if record_page() != TARGET.read_text(encoding="utf-8"):
-        found.append("docs/records.md does not say what has changed: run scripts/records.py --update")
+        found.append("docs/internals/records.md does not say what has changed: run scripts/records.py --update")
     print(*found, ", ".join(f"{counts[kind]} {kind}" for kind in ("record", "code", "given", "open")), sep="\n")
     return int(bool(found))
 

@@ -1,8 +1,8 @@
 """Writes the website's pictures into docs/images: `python scripts/site_pictures.py`. (Those of the playground: playground_pictures.py.)
 
-What `maskwright lint` and `maskwright explain` print, as pictures of a terminal; and ARCHITECTURE.md's diagram, for a light page and a dark
-one. The diagram needs a Chromium and npm, which gets mermaid; with `--terminal` it is left out. tests/test_site.py holds that all are of
-today's output and text.
+What `maskwright lint` and `maskwright explain` print, as pictures of a terminal; and ARCHITECTURE.md's diagram (architecture.mmd), for a
+light page and a dark one. The diagram needs a Chromium and npm, which gets mermaid; with `--terminal` it is left out. tests/test_site.py
+holds that all are of today's output and text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.console import CONSOLE_SVG_FORMAT, Console
 from rich.text import Text
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from headless_browser import browser  # noqa: E402
 
@@ -62,11 +62,7 @@ def terminal(name: str) -> str:
 
 def diagram() -> str:
     """ARCHITECTURE.md's diagram, as text."""
-    found = re.search(
-        r"^```mermaid\n(.*?)^```\n", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.DOTALL | re.MULTILINE
-    )
-    assert found
-    return found[1].replace("flowchart LR", "flowchart TB", 1)  # which fits a page
+    return (FOLDER / "architecture.mmd").read_text("utf-8")
 
 
 def digest() -> str:

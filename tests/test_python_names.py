@@ -417,7 +417,7 @@ def test_what_was_asked_before_changes_nothing(names: PythonNames, project: Path
 
 
 def test_some_places_are_held_though_a_name_may_be_bound(names: PythonNames) -> None:
-    """docs/names.md says so: the lists are worth more there than what they refuse."""
+    """docs/restrictions.md says so: the lists are worth more there than what they refuse."""
     for code in ("import os\nos.", "def f(a, b): ...\nf(1, ", "e = Exception()\ne."):
         found = names(code.encode())
         assert found is not None and "new" not in found[1]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paths import TESTS
 
 from maskwright import worker_pool
 from maskwright.analysis.deadline import OutOfTimeError, look, time_limit
@@ -268,7 +269,7 @@ def test_a_worker_does_not_outlive_who_asks(is_busy: bool, tmp_path: Path) -> No
         script = tmp_path / "asks.py"
         script.write_text(
             "import os, signal, sys, threading, time\n"
-            f"sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+            f"sys.path.insert(0, {str(TESTS / 'support')!r})\n"
             "from maskwright.worker import Setup\nfrom maskwright.worker_pool import Pool\n"
             'pool = Pool(Setup("worker_tasks:answering", (), 1 << 28), 1)\n'
             'pool.ask(("echo", 1), 5, "it")\n'

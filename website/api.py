@@ -36,7 +36,8 @@ TASKS = {
 INTRODUCTION = """\
 # API reference by task
 
-This page is made from the docstrings by `python website/api.py`. Each name is in the package:
+This page is for those who write programs with maskwright: each public name, made from the docstrings by
+`python website/api.py`. All are in the package:
 `import maskwright as mw`, then `mw.load_schema`. `help(mw.load_schema)` shows the parameters, the
 errors and the cost.
 """

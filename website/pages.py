@@ -14,14 +14,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TOP = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "proofs/README.md")
 LINK = re.compile(r"(?<=\]\()([^)#\s:]+)(?=[)#])")
-MERMAID = re.compile(r"^```mermaid\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+PICTURE = re.compile(r"^<picture>.*architecture-light.*</picture>$", re.MULTILINE)
 
 DIAGRAM = "\n".join(
     f"```{{image}} docs/images/architecture-{scheme}.svg\n:class: only-{scheme} wide\n:target: _images/architecture-{scheme}.svg\n"
     ":alt: The folders and what goes from one to the other\n```"
     for scheme in ("light", "dark")
 )
-"""What stands for ARCHITECTURE.md's diagram: pictures by scripts/site_pictures.py."""
+"""What stands there for ARCHITECTURE.md's picture, by scripts/site_pictures.py."""
 
 PICTURES = {
     "The playground": {
@@ -40,7 +40,7 @@ UNDER = {
     "docs/grammars/README": "docs/grammars/*",
     "docs/measurements": "reports/README",
     "reports/README": "reports/*",
-    "docs/playground": "docs/pictures",
+    "docs/commands": "docs/pictures",
     "notebooks/README": "notebooks/*",
 }
 """Page -> a pattern of the pages below it."""
@@ -63,7 +63,7 @@ def gather(staged: Path) -> None:
         text = path.read_text(encoding="utf-8")
         here = path.parent.relative_to(staged)
         text = LINK.sub(lambda found, here=here: _target(staged, here, found[1]), text)  # type: ignore[misc]
-        path.write_text(MERMAID.sub(DIAGRAM, text), encoding="utf-8")
+        path.write_text(PICTURE.sub(DIAGRAM, text), encoding="utf-8")
 
 
 def _target(staged: Path, here: Path, target: str) -> str:

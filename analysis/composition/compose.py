@@ -65,7 +65,7 @@ class Composition:
     """A host with its parts: what `compose` returns, and stores are built of.
 
     name : what errors call it.
-    host : a grammar or a schema in which part k is the text ``mark(k)``.
+    host : a grammar or a schema in whose texts part k is the text ``mark(k)``.
     parts : the parts, by number.
 
     A text is legal if it is a legal text of the host in which a legal text of its part stands for
@@ -169,6 +169,12 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
     if isinstance(host, str | os.PathLike):
         return _in_grammar(host, found, name)
     return _in_schema(load_schema(host), found, name)
+
+
+def composed(name: str, host: Grammar | JsonSchema, parts: tuple[Part, ...]) -> Composition:
+    """The composition that has this name, host and parts. Raises: as `compose`."""
+    _check_number(parts)
+    return _in_schema(host, list(parts), name) if isinstance(host, JsonSchema) else Composition(name, host, parts)
 
 
 def _check_number(parts: Sized) -> None:
@@ -348,10 +354,11 @@ def _of_grammar(grammar: Grammar, parts: list[Part]) -> Composition:
 def _in_schema(host: Any, parts: list[Part], name: str | None) -> Composition:
     host = load_schema(host) if is_type(host) else host
     if isinstance(host, JsonSchema):
-        schema, options, found = copy.deepcopy(host.schema), host.options._asdict(), host.name
+        values, options, found = host.schema, host.options._asdict(), host.name
     else:
         values, of = read_values(dict(host) if isinstance(host, Mapping) else host)
-        schema, options, found = copy.deepcopy(values), {}, of or ""
+        options, found = {}, of or ""
+    schema = copy.deepcopy(values)
     for number, part in enumerate(parts):
         schema = _replaced(schema, part.name, part_format(number))
     if parts and "style" in options and options["style"].escapes == "minimal":
@@ -364,7 +371,7 @@ def _in_schema(host: Any, parts: list[Part], name: str | None) -> Composition:
         part if isinstance(part.inner, InJsonString | TokenParts) else Part(part.name, InJsonString(part.inner))
         for part in parts
     ]
-    return Composition(made.name, made, tuple(inside))
+    return Composition(made.name, replace(made, schema=values), tuple(inside))
 
 
 def _replaced(schema: Any, pointer: str, form: str) -> Any:

@@ -1,12 +1,12 @@
-"""Cursors of grammars, JSON schemas and patterns.
+"""Where a text stands in one language, a host's or a part's: a cursor for each kind of language.
 
-PERF: a part's text that stays within its language is read and masked by the calls of its engine
-that keep the GIL (`quick_read`, `quick_fill`).
+PERF: texts of grammars, schemas and patterns are read and masked by the calls of their engine that
+keep the GIL (`quick_read`, `quick_fill`), as far as these can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -14,110 +14,268 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.shapes import Texts as JsonTexts
-from maskwright.decoding.composition.cursor import Cursor, add, has
-from maskwright.decoding.composition.exits import NO_EXITS, Exits
-from maskwright.decoding.endings.ending import endings_of
-from maskwright.decoding.engine._string_kernels import MAY_END, SOME, STATE
-from maskwright.decoding.engine.entries import entries
+from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import TextState
-from maskwright.decoding.engine.strings import NO_TAILS, fill_part
+from maskwright.decoding.engine.strings import fill_part
 from maskwright.decoding.schema.text import SchemaText
 from maskwright.maskstore.composition.json_places import START, Place, place_after
 
-Words = npt.NDArray[np.uint32]
+Words = npt.NDArray[np.int32]
 
 MOST_MASKS = 64
 """The most states of a pattern of which masks are kept, for one way that its host goes on."""
 
 
+class Cursor:
+    """A text of one language, as all engines can tell it.
+
+    text : its state. A cursor that several readings share is never advanced.
+    eos : the end-of-text tokens of the vocabulary.
+
+    The classes below do the same as this one.
+    """
+
+    __slots__ = ("_key", "eos", "text")
+    has_short_key = False
+    """Whether `key` is found in no time, and is that of many texts."""
+
+    def __init__(self, text: TextState, eos: tuple[int, ...]) -> None:
+        self.text, self.eos = text, eos
+        self._key: object = None
+
+    def reads(self, data: bytes, token: int = -1) -> bool:
+        """Whether bytes, all of them of this language, may come next.
+
+        token : the id that they have in the whole text's vocabulary, or -1.
+        """
+        return self.text.allows(data)
+
+    def read(self, data: bytes, token: int = -1) -> bool:
+        """Add bytes, not empty, if `reads`. Returns whether they were added."""
+        self._key = None
+        return self.text.try_read(data)
+
+    def behind_whole(self, token: int) -> Cursor | None:
+        """The cursor behind a token that is taken whole; None if it may not come."""
+        other = self.copy()
+        return other if other.text.try_whole(token) else None
+
+    def rollback(self) -> None:
+        """Take back what the last successful `read` has added."""
+        self._key = None
+        self.text.undo(1)
+
+    def can_end(self) -> bool:
+        """Whether the text is legal as a whole."""
+        return self.text.can_end()
+
+    def can_end_behind(self, data: bytes) -> bool:
+        """Whether the text is legal as a whole with more bytes."""
+        if not data:
+            return self.can_end()
+        if not self.reads(data):
+            return False
+        # other texts may have this cursor, so that it is not moved, if only for a moment
+        other = self.copy()
+        other.read(data)
+        return other.can_end()
+
+    def may_leave(self, data: bytes) -> bool:
+        """Whether the text may be whole behind some, not all, of some bytes, as far as is known."""
+        return len(data) > 1
+
+    def keeps(self, data: bytes, crossing: int) -> bool:
+        """Whether all bytes of a token are this language's, if they may come.
+
+        crossing : as of `HostState`.
+        """
+        return not crossing or (not self.can_end() and (crossing == 1 or not self.may_leave(data)))
+
+    def is_at_end(self) -> bool:
+        """Whether the text may be whole, where few states are; False if nobody knows."""
+        return False
+
+    def fill(self, words: Words) -> bool:
+        """Write the mask of the tokens that stay in this language. Returns whether there is one.
+
+        words : as many as the language's own vocabulary has.
+        """
+        return self.text.try_fill(words)
+
+    def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
+        """Write the mask of the tokens that begin in this language, of a part, and behind its end.
+
+        words : (n_words,) int32.
+        exits : the tokens that can leave it.
+
+        Returns whether `exits.behind` is to be added, because the text may end and these are not
+        known yet, and whether the mask has tokens.
+        """
+        if not self.fill(words):
+            words[:] = 0
+        remove(words, self.eos)
+        for before, number, tokens in exits.entries:
+            if number >= 0 and not has(words, number):
+                continue  # the bytes are a token that may not come
+            if not all(has(words, token) for token in tokens) and self.can_end_behind(before):
+                add(words, tokens)
+        return with_behind(words, exits, self.can_end())
+
+    def ending(self) -> bytes:
+        """Bytes that complete the text."""
+        return bytes(self.text.short_ending().data)
+
+    def key(self) -> object:
+        """Texts of a language with equal keys have the same future."""
+        if self._key is None:
+            self._key = self.text.key()
+        return self._key
+
+    def copy(self) -> Self:
+        """A second cursor in the same state."""
+        return type(self)(self.text.copy(), self.eos)
+
+
+def has(words: npt.NDArray[Any], token: int) -> bool:
+    """Whether a token is in a mask. words : int32 or uint32."""
+    return bool(int(words[token >> 5]) >> (token & 31) & 1)
+
+
+def add(words: Words, tokens: Iterable[int]) -> None:
+    """Add tokens to a mask."""
+    bits = words.view(np.uint32)
+    for token in tokens:
+        bits[token >> 5] |= np.uint32(1 << (token & 31))
+
+
+def remove(words: Words, tokens: Iterable[int]) -> None:
+    """Take tokens out of a mask."""
+    bits = words.view(np.uint32)
+    for token in tokens:
+        bits[token >> 5] &= ~np.uint32(1 << (token & 31))
+
+
+def with_behind(words: Words, exits: Exits, may_end: bool, has_tokens: bool = False) -> tuple[bool, bool]:
+    """What `Cursor.fill_part` returns, having added the tokens behind the part if they are known.
+
+    may_end : whether the text may end. has_tokens : whether the mask is known to have tokens.
+    """
+    if may_end and exits.behind is not None:
+        words |= exits.behind
+        may_end = False
+    return may_end, has_tokens or bool(words.any())
+
+
 class GrammarCursor(Cursor):
     """A text of a grammar: one call of the engine reads all that can leave it."""
 
-    __slots__ = ("_told",)
+    __slots__ = ()
     text: SlotText
 
-    def __init__(self, text: SlotText, eos: tuple[int, ...]) -> None:
-        super().__init__(text, eos)
-        self._told = np.zeros(STATE, np.int32)
+    def reads(self, data: bytes, token: int = -1) -> bool:
+        return self.text.allows(data) if token < 0 else self.text.is_ok(self.text.read_token(token, False))
 
-    def try_token(self, token: int, data: bytes) -> bool:
+    def read(self, data: bytes, token: int = -1) -> bool:
         self._key = None
-        return self.text.is_ok(self.text.read_token(token, True))
+        text = self.text
+        if token < 0:
+            return text.try_read(data)
+        texts = text.texts
+        return not texts.quick_read(texts.bound[0], token) or text.is_ok(text.read_token(token, True))
 
-    def may_come(self, token: int, data: bytes) -> bool:
-        return self.text.is_ok(self.text.read_token(token, False))
-
-    def quick_read(self, token: int, data: bytes) -> bool:
-        self._key = None
-        texts = self.text.texts
-        return not texts.quick_read(texts.bound[0], token)
-
-    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
-        texts, told = self.text.texts, self._told
-        if texts._is_provisional:
-            return False
-        code = entries.fill_part(*texts.bound[1:3], 0, exits.strings(), NO_TAILS, words, words, -1, told)
-        if code or not told[0]:
-            return False
-        if told[0] & MAY_END:
-            if exits.behind is None:
-                return False
-            words |= exits.behind.view(np.int32)
-        return bool(told[0] & SOME) or bool(words.any())
-
-    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
+    def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
         # BOUND: a token that was added may be the beginning of another one; that is read then
-        return fill_part(self.text, exits.strings(), words.view(np.int32))
+        may_end, has_tokens = fill_part(self.text, exits.strings(), words)
+        return with_behind(words, exits, may_end, has_tokens)
 
 
-class JsonCursor(Cursor):
-    """A text of a JSON schema, which may end only outside strings and brackets."""
+class SchemaCursor(Cursor):
+    """A text of a schema or a pattern, beside which its place is known.
 
-    __slots__ = ("_bound_to", "_places")
+    _places : that of the text, behind each of those before it.
+    """
+
+    __slots__ = ("_places",)
     has_short_key = True
     text: SchemaText
 
-    def __init__(self, text: SchemaText, eos: tuple[int, ...]) -> None:
+    def __init__(self, text: SchemaText, eos: tuple[int, ...], start: Any) -> None:
         super().__init__(text, eos)
-        self._places: list[Place] = [START]
-        self._bound_to: npt.NDArray[np.int32] | None = None
+        self._places = [start]
 
-    @property
-    def place(self) -> Place:
-        """Where the text stands."""
-        return self._places[-1]
+    def _place_behind(self, data: bytes) -> Any:
+        """The place behind more bytes."""
+        raise NotImplementedError
 
-    def try_bytes(self, data: bytes) -> bool:
-        if not data:
-            return True
-        if not super().try_bytes(data):
+    def reads(self, data: bytes, token: int = -1) -> bool:
+        return self.text.allows(data) if token < 0 else self.text.is_ok(self.text.read_token(token, False))
+
+    def read(self, data: bytes, token: int = -1) -> bool:
+        text, self._key = self.text, None
+        if token >= 0 and not text.quick_read(text.bound[0], token):
+            text.said.append(token)
+        elif not text.try_read(data):
             return False
-        self._places.append(place_after(data, self._places[-1]))
+        self._places.append(self._place_behind(data))
         return True
 
     def rollback(self) -> None:
         super().rollback()
         self._places.pop()
 
-    def accepts(self) -> bool:
+    def fill(self, words: Words) -> bool:
+        text = self.text
+        if text.bound[2] is not words:
+            text.bind(words)
+        return not text.quick_fill(text.bound[0]) or text.try_fill(words)
+
+    def copy(self) -> Self:
+        other = super().copy()
+        other._places = self._places.copy()
+        return other
+
+
+class JsonCursor(SchemaCursor):
+    """A text of a JSON schema, which may end only outside strings and brackets."""
+
+    __slots__ = ()
+    _places: list[Place]
+
+    def __init__(self, text: SchemaText, eos: tuple[int, ...]) -> None:
+        super().__init__(text, eos, START)
+
+    @property
+    def place(self) -> Place:
+        """Where the text stands."""
+        return self._places[-1]
+
+    def _place_behind(self, data: bytes) -> Place:
+        return place_after(data, self._places[-1])
+
+    def can_end(self) -> bool:
         return self._places[-1] == START and self.text.can_end()
 
-    def accepts_after(self, data: bytes) -> bool:
-        return place_after(data, self._places[-1]) == START and super().accepts_after(data)
+    def can_end_behind(self, data: bytes) -> bool:
+        return place_after(data, self._places[-1]) == START and super().can_end_behind(data)
 
-    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
-        place = self._places[-1]
-        if place.depth > exits.deepest:
-            # PERF: it ends neither here nor inside a token, so its mask has tokens, and no ends
-            if not self.text.try_fill(words.view(np.int32)):
-                words[:] = 0
-                return False, False
-            return False, True
-        self._fill_inside(words)
-        self._add_closing(words, exits)
-        return self.accepts(), bool(words.any())
+    def may_leave(self, data: bytes) -> bool:
+        return len(data) > 1 and data[:-1].count(b"}") + data[:-1].count(b"]") >= self._places[-1].depth
+
+    def is_at_end(self) -> bool:
+        return self._places[-1] == START
+
+    def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
+        place, has_tokens = self._places[-1], self.fill(words)
+        if not has_tokens:
+            words[:] = 0
+        if place == START:
+            remove(words, self.eos)
+            self._add_closing(words, exits)
+            return with_behind(words, exits, self.can_end())
+        if place.depth <= exits.deepest:
+            self._add_closing(words, exits)
+        return False, has_tokens or bool(words.any())
 
     def _add_closing(self, words: Words, exits: Exits) -> None:
         """Add the tokens that close the text and go on.
@@ -135,118 +293,54 @@ class JsonCursor(Cursor):
                 continue
             ends = exits.blanks.get(blank) if place != START else None
             if tokens and ends is None:
-                ends = self.accepts_after(before)
+                ends = self.can_end_behind(before)
                 if place != START:
                     exits.blanks[blank] = ends
             if ends:
-                for token in tokens:
-                    add(words, token)
-
-    def ending_of_marks(self) -> bytes:
-        """As `ending`, for a host: the vocabulary need not spell marks."""
-        return endings_of(self.text).short_bytes(self.text)
-
-    def may_come(self, token: int, data: bytes) -> bool:
-        return self.text.is_ok(self.text.read_token(token, False))
-
-    def may_leave(self, data: bytes) -> bool:
-        return len(data) > 1 and data[:-1].count(b"}") + data[:-1].count(b"]") >= self._places[-1].depth
-
-    def quick_read(self, token: int, data: bytes) -> bool:
-        text = self.text
-        if text.quick_read(text.bound[0], token):
-            return False
-        self._key = None
-        text.said.append(token)
-        self._places.append(place_after(data, self._places[-1]))
-        return True
-
-    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
-        text, place = self.text, self._places[-1]
-        if place == START:
-            return False
-        if self._bound_to is not words:
-            text.bind(words)
-            self._bound_to = words
-        if text.quick_fill(text.bound[0]):
-            return False
-        if place.depth <= exits.deepest:
-            self._add_closing(words.view(np.uint32), exits)
-        return True
-
-    def is_at_end(self) -> bool:
-        return self._places[-1] == START
-
-    def fork(self) -> Self:
-        other = super().fork()
-        other._places = self._places.copy()
-        return other
+                add(words, tokens)
 
 
-class PatternCursor(Cursor):
-    """A text of a pattern: what it allows is known from the state of an automaton.
+class PatternCursor(SchemaCursor):
+    """A text of a pattern: what it allows is known from the state of an automaton, its place."""
 
-    pattern : the automaton of all texts.
-    """
+    __slots__ = ("_pattern",)
+    _places: list[int]
 
-    __slots__ = ("_pattern", "_states")
-    has_short_key = True
+    def __init__(self, text: SchemaText, eos: tuple[int, ...]) -> None:
+        super().__init__(text, eos, 0)
+        self._pattern: Dfa = text.store.texts
 
-    def __init__(self, text: TextState, eos: tuple[int, ...], pattern: Dfa) -> None:
-        super().__init__(text, eos)
-        self._pattern = pattern
-        self._states = [0]
+    def _place_behind(self, data: bytes) -> int:
+        return self._pattern.run(data, self._places[-1])
 
-    def reads(self, data: bytes) -> bool:
-        return self._pattern.run(data, self._states[-1]) >= 0
+    def reads(self, data: bytes, token: int = -1) -> bool:
+        return self._place_behind(data) >= 0
 
-    def try_bytes(self, data: bytes) -> bool:
-        if not data:
-            return True
-        state = self._pattern.run(data, self._states[-1])
-        if state < 0 or not super().try_bytes(data):
-            return False
-        self._states.append(state)
-        return True
+    def can_end(self) -> bool:
+        return bool(self._pattern.is_accepting[self._places[-1]])
 
-    def rollback(self) -> None:
-        super().rollback()
-        self._states.pop()
-
-    def accepts(self) -> bool:
-        return bool(self._pattern.is_accepting[self._states[-1]])
-
-    def accepts_after(self, data: bytes) -> bool:
-        state = self._pattern.run(data, self._states[-1])
+    def can_end_behind(self, data: bytes) -> bool:
+        state = self._place_behind(data)
         return state >= 0 and bool(self._pattern.is_accepting[state])
 
-    def quick_read(self, token: int, data: bytes) -> bool:
-        return self.try_bytes(data)
+    def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
+        kept = exits.masks.get(self._places[-1])
+        if kept is not None:
+            words[:] = kept
+            return False, True
+        is_partial, has_tokens = super().fill_part(words, exits)
+        if has_tokens and not is_partial and len(exits.masks) < MOST_MASKS:
+            exits.masks[self._places[-1]] = words.copy()
+        return is_partial, has_tokens
 
-    def quick_fill(self, words: npt.NDArray[np.int32], exits: Exits) -> bool:
-        kept = exits.masks.get(self._states[-1])
-        if kept is None:
-            return False
-        words[:] = kept
-        return True
-
-    def keep_mask(self, words: npt.NDArray[np.int32], exits: Exits) -> None:
-        if len(exits.masks) < MOST_MASKS:
-            exits.masks[self._states[-1]] = words.copy()
-
-    def _find_key(self) -> object:
-        return self._states[-1]
-
-    def fork(self) -> Self:
-        other = type(self)(self.text.copy(), self.eos, self._pattern)
-        other._states = self._states.copy()
-        return other
+    def key(self) -> object:
+        return self._places[-1]
 
 
 class RunCursor(Cursor):
     """A part that is a run of tokens: it reads no bytes, and may end once it has a token.
 
-    words : (n_words,) uint32, the mask of its tokens.
+    words : (n_words,) int32, the mask of its tokens.
     """
 
     __slots__ = ("_has_tokens", "words")
@@ -255,28 +349,18 @@ class RunCursor(Cursor):
         self._key, self.eos = None, ()
         self.words, self._has_tokens = words, has_tokens
 
-    def going_on(self) -> RunCursor:
-        """The run with one more token."""
-        return RunCursor(self.words, has_tokens=True)
-
-    def reads(self, data: bytes) -> bool:
+    def reads(self, data: bytes, token: int = -1) -> bool:
         """As `Cursor.reads`: no bytes."""
         return not data
 
-    def try_bytes(self, data: bytes) -> bool:
-        return not data
+    def behind_whole(self, token: int) -> RunCursor | None:
+        return RunCursor(self.words, has_tokens=True) if has(self.words, token) else None
 
     def may_leave(self, data: bytes) -> bool:
         return False
 
-    def rollback(self) -> None:
-        """As `Cursor.rollback`: nothing was added."""
-
-    def accepts(self) -> bool:
+    def can_end(self) -> bool:
         return self._has_tokens
-
-    def accepts_after(self, data: bytes) -> bool:
-        return not data and self._has_tokens
 
     def fill(self, words: Words) -> bool:
         words[:] = self.words
@@ -288,16 +372,15 @@ class RunCursor(Cursor):
             raise DeadEndError("a run of tokens has a token at least")
         return b""
 
-    def _find_key(self) -> object:
+    def key(self) -> object:
         return self._has_tokens
 
-    def fork(self) -> Self:
+    def copy(self) -> Self:
         return self
 
 
 def _schema_cursor(text: SchemaText, eos: tuple[int, ...]) -> Cursor:
-    texts = text.store.texts
-    return JsonCursor(text, eos) if isinstance(texts, JsonTexts) else PatternCursor(text, eos, texts)
+    return (PatternCursor if isinstance(text.store.texts, Dfa) else JsonCursor)(text, eos)
 
 
 CURSORS: dict[str, Callable[[Any, tuple[int, ...]], Cursor]] = {"grammar": GrammarCursor, "schema": _schema_cursor}
@@ -307,6 +390,3 @@ CURSORS: dict[str, Callable[[Any, tuple[int, ...]], Cursor]] = {"grammar": Gramm
 def cursor_of(text: TextState, eos: tuple[int, ...]) -> Cursor:
     """The cursor of a text at its start. eos : the end-of-text tokens of its vocabulary."""
     return CURSORS.get(text.store.engine, Cursor)(text, eos)
-
-
-__all__ = ["GrammarCursor", "JsonCursor", "PatternCursor", "RunCursor", "cursor_of"]

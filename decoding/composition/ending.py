@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.marks import MARK, mark
-from maskwright.decoding.composition.cursor import Cursor
-from maskwright.decoding.composition.cursors import JsonCursor
+from maskwright.decoding.composition.cursors import Cursor, JsonCursor
 from maskwright.decoding.composition.readings import Reading, Rules
+from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
 from maskwright.maskstore.vocabulary.masks import tokens_of
@@ -52,7 +52,8 @@ def ending_of(rules: Rules, closed: list[Reading]) -> tuple[bytes, tuple[int, ..
 
 def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
     """The host's ending, with a shortest text of its part, or its token, for each mark."""
-    data = host.ending_of_marks() if isinstance(host, JsonCursor) else host.ending()
+    # the vocabulary need not spell the marks of a schema
+    data = endings_of(host.text).short_bytes(host.text) if isinstance(host, JsonCursor) else host.ending()
     pieces: list[bytes | int] = []
     at = 0
     while (begin := data.find(bytes((MARK,)), at)) >= 0:
@@ -61,7 +62,7 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
         part, start = rules.tables.parts[number], rules.start(number)
         if isinstance(part, TokenPart | TokenRunPart):
             pieces.append(int(tokens_of(part.words)[0]))
-        elif start is not None and not start.accepts():
+        elif start is not None and not start.can_end():
             pieces.append(start.ending())
         at = begin + 3
     return [*pieces, data[at:]]

@@ -1,4 +1,4 @@
-"""Tokens that can leave a part: what of them is before the border, given how the host goes on."""
+"""What is known of a host behind a part, above all the tokens that can leave the part for it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.maskstore.composition.json_places import START, Place, falls_below, place_after
+from maskwright.maskstore.composition.json_places import Place, closes
 from maskwright.maskstore.composition.json_strings import JsonStringTokens, said_inside
 from maskwright.maskstore.composition.strings import ENDS, Asked, strings_array
 
 Exit: TypeAlias = tuple[bytes, int, tuple[int, ...]]
 """The bytes before the border, not empty; the id of a token of these bytes alone, or -1; the tokens
 that go on in the host."""
-
 
 _BLANK = b" \t\n\r"
 
@@ -54,15 +53,12 @@ class Exits:
     __slots__ = ("_id_of", "_inside", "_places", "_strings", "behind", "blanks", "deepest", "entries", "long", "masks")
 
     def __init__(
-        self,
-        entries: tuple[Exit, ...],
-        long: tuple[tuple[bytes, int], ...] = (),
-        id_of: Callable[[bytes], int] = lambda data: -1,
+        self, entries: tuple[Exit, ...], long: tuple[tuple[bytes, int], ...], id_of: Callable[[bytes], int]
     ) -> None:
         self.entries, self.long, self._id_of = entries, long, id_of
         self.masks: dict[int, npt.NDArray[np.int32]] = {}
         self.blanks = {b"": True}
-        self.behind: npt.NDArray[np.uint32] | None = None
+        self.behind: npt.NDArray[np.int32] | None = None
         self.deepest = max((sum(map(before.count, (b"]", b"}"))) for before, _, _ in entries), default=0)
         self._strings: npt.NDArray[np.int32] | None = None
         self._places: dict[Place, tuple[Closing, ...]] = {}
@@ -84,14 +80,7 @@ class Exits:
             return ()
         found = self._places.get(place)
         if found is None:
-            ends = {
-                before: (number, ids)
-                for before, number, ids in self.entries
-                if place_after(before, place) == START
-                and not falls_below(before, place)
-                # nothing but white space comes behind what has closed all
-                and (place == START or not _closes_early(before.rstrip(_BLANK)[:-1], place))
-            }
+            ends = {before: (number, ids) for before, number, ids in self.entries if closes(before, place)}
             for before in list(ends):
                 for n in range(1, len(before)):
                     if before[:n] not in ends and (number := self._id_of(before[:n])) >= 0:
@@ -123,10 +112,25 @@ class Exits:
         return self._inside
 
 
-def _closes_early(data: bytes, place: Place) -> bool:
-    """Whether all that is open at a place is closed behind some of the bytes."""
-    return any(place_after(data[:n], place) == START for n in range(1, len(data) + 1))
+class HostState:
+    """What is known of a state of a host, for all texts.
 
+    allowed : bytes -> whether they may come next, as host and parts.
+    first : the bytes that may come next; None if not known yet.
+    crossing : token -> 2 if it has one of these behind its first byte, 1 if as its first byte, else
+        0; of tokens with text that no part takes whole.
+    exits : the number of a part -> the tokens that can leave it for this state.
+    entering : the tokens that begin in the host and enter a part; None if not known yet.
 
-NO_EXITS = Exits(())
-"""No token leaves the part."""
+    INVARIANT: what is found does not depend on who finds it, so that threads which forget or find
+    the same at the same time do no harm.
+    """
+
+    __slots__ = ("allowed", "crossing", "entering", "exits", "first")
+
+    def __init__(self) -> None:
+        self.allowed: dict[bytes, bool] = {}
+        self.first: frozenset[int] | None = None
+        self.crossing: dict[int, int] = {}
+        self.exits: dict[int, Exits] = {}
+        self.entering: tuple[int, ...] | None = None

@@ -1,33 +1,36 @@
-"""Where a text stands inside a JSON string."""
+"""Where a text stands inside a JSON string; and where a part of any kind begins."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError
-from maskwright.decoding.composition.cursor import Cursor, add, has
-from maskwright.decoding.composition.cursors import GrammarCursor
-from maskwright.decoding.composition.exits import NO_EXITS, Exits
+from maskwright.decoding.composition.cursors import Cursor, GrammarCursor, RunCursor, add, cursor_of, has
+from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.engine.strings import fill_part
 from maskwright.maskstore.composition.json_strings import (
     ANY_CHARACTER,
-    BACKSLASH,
+    LIKELY,
     QUOTE,
     JsonStringTokens,
     Said,
     characters_of,
+    escaped,
+    going_on,
     said_inside,
+    units_of,
     utf8_beginnings,
 )
 from maskwright.maskstore.composition.splits import Splits
+from maskwright.maskstore.composition.tables import AnyPart, JsonStringPart, TokenPart, TokenRunPart
 
-Words = npt.NDArray[np.uint32]
+Words = npt.NDArray[np.int32]
 
 _BEFORE, _INSIDE, _BEHIND = range(3)
-
-_LIKELY = b" \nea0_,;)"
-"""PERF: any character will do for an escape of which nothing is known; these are tried first."""
 
 
 class JsonStringCursor(Cursor):
@@ -58,7 +61,7 @@ class JsonStringCursor(Cursor):
             return None
         return None if said is None else (_BEHIND if said.is_closed else _INSIDE, said)
 
-    def reads(self, data: bytes) -> bool:
+    def reads(self, data: bytes, token: int = -1) -> bool:
         """As `Cursor.reads`: the escape under way must come to a character that may come."""
         if not data:
             return True
@@ -67,7 +70,7 @@ class JsonStringCursor(Cursor):
             return False
         said = found[1]
         if said.is_closed:
-            return self._inner.accepts_after(said.text)
+            return self._inner.can_end_behind(said.text)
         if said.pending:
             return self._may_come(said.text, said.pending)
         return self._inner.reads(said.text)
@@ -76,40 +79,44 @@ class JsonStringCursor(Cursor):
         """Whether some character of an escape under way may come behind a text."""
         if before and not self._inner.reads(before):
             return False
-        if len(pending) < 3 and any(self._inner.reads(before + bytes((byte,))) for byte in _LIKELY):
+        if len(pending) < 3 and any(self._inner.reads(before + bytes((byte,))) for byte in LIKELY):
             return True
         return any(self._inner.reads(before + beginning) for beginning in utf8_beginnings(characters_of(pending)))
 
-    def try_bytes(self, data: bytes) -> bool:
-        """Add bytes if `reads`."""
-        if not data:
+    def read(self, data: bytes, token: int = -1) -> bool:
+        if token >= 0 and self._place == _INSIDE and not self._pending and self._tokens.vocabulary.tokens[token]:
+            # the token has no escape and no quote
+            if not self._inner.read(data, token):
+                return False
+            self._history.append((_INSIDE, b"", True))
             return True
-        self._key = None
         found = self._said(data)
         if found is None or not self.reads(data):
             return False
         place, said = found
         before = self._place, self._pending, bool(said.text)
-        if said.text and not self._inner.try_bytes(said.text):
+        if said.text and not self._inner.read(said.text):
             return False
         self._history.append(before)
         self._place, self._pending = place, said.pending
         return True
 
     def rollback(self) -> None:
-        """Take back what the last successful `try_bytes` has added."""
-        self._key = None
         self._place, self._pending, is_said = self._history.pop()
         if is_said:
             self._inner.rollback()
 
-    def accepts(self) -> bool:
+    def can_end(self) -> bool:
         """Whether the string is closed: it is not unless what it says is legal."""
         return self._place == _BEHIND
 
-    def accepts_after(self, data: bytes) -> bool:
+    def can_end_behind(self, data: bytes) -> bool:
         """Whether the string is closed by some bytes, legally."""
         return data[-1:] == b'"' and (found := self._said(data)) is not None and found[1].is_closed and self.reads(data)
+
+    def may_leave(self, data: bytes) -> bool:
+        """As `Cursor.may_leave`: behind a quote."""
+        return b'"' in data[:-1]
 
     def fill(self, words: Words) -> bool:
         """As `Cursor.fill`, over the text's own vocabulary."""
@@ -119,86 +126,52 @@ class JsonStringCursor(Cursor):
         if self._place == _BEFORE:
             self._add_read(words, self._splits.starting_with(QUOTE))
         elif self._pending:
-            for byte in _going_on(self._pending):
+            for byte in going_on(self._pending):
                 if self.reads(bytes((byte,))):
                     self._add_read(words, self._splits.starting_with(byte))
         else:
             self._fill_said(words)
         return bool(words.any())
 
-    def try_token(self, token: int, data: bytes) -> bool:
-        if self._place != _INSIDE or self._pending or not self._tokens.vocabulary.tokens[token]:
-            return self.try_bytes(data)
-        # the token has no escape and no quote
-        self._key = None
-        if not self._inner.try_token(token, data):
-            return False
-        self._history.append((_INSIDE, b"", True))
-        return True
-
-    def quick_read(self, token: int, data: bytes) -> bool:
-        if self._place != _INSIDE or self._pending or not self._tokens.vocabulary.tokens[token]:
-            return False
-        if not self._inner.quick_read(token, data):
-            return False
-        self._key = None
-        self._history.append((_INSIDE, b"", True))
-        return True
-
-    def may_leave(self, data: bytes) -> bool:
-        """As `Cursor.may_leave`: behind a quote."""
-        return b'"' in data[:-1]
-
-    def fill_part(self, words: Words, exits: Exits = NO_EXITS) -> tuple[bool, bool]:
+    def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
         """As `Cursor.fill_part`: one call of the engine if the string says a text of a grammar."""
         if self._place != _INSIDE or self._pending or not isinstance(self._inner, GrammarCursor):
             return super().fill_part(words, exits)
         tokens = self._tokens
-        inside = np.empty(-(-tokens.vocabulary.size // 32), np.uint32)
-        _, has_tokens = fill_part(
-            self._inner.text,
-            exits.inside(tokens),
-            words.view(np.int32),
-            inside.view(np.int32),
-            len(tokens.own),
-            ANY_CHARACTER,
-        )
+        inside = np.empty(-(-tokens.vocabulary.size // 32), np.int32)
+        given = exits.inside(tokens), words, inside, len(tokens.own), ANY_CHARACTER
+        _, has_tokens = fill_part(self._inner.text, *given)
         for at in tokens.others:
             says, token = int(tokens.says[at]), int(tokens.ids[at])
             if (says < 0 or has(inside, says)) and self.reads(tokens.own[token]):
-                add(words, token)
+                add(words, (token,))
                 has_tokens = True
         return False, has_tokens
 
-    def _add_read(self, words: Words, ids: tuple[int, ...]) -> None:
+    def _add_read(self, words: Words, ids: Iterable[int]) -> None:
         own = self._tokens.own
-        for token in ids:
-            if self.reads(own[token]):
-                add(words, token)
+        add(words, (token for token in ids if self.reads(own[token])))
 
     def _fill_said(self, words: Words) -> None:
         tokens = self._tokens
-        inside = np.zeros(-(-tokens.vocabulary.size // 32), np.uint32)
+        inside = np.zeros(-(-tokens.vocabulary.size // 32), np.int32)
         if self._inner.fill(inside):
             words[:] = inside[: len(words)]
             over = len(tokens.own) & 31
             if over:
-                words[-1] &= np.uint32((1 << over) - 1)
-        for token, data in tokens.ends:
-            if (not data or has(inside, tokens.number[data])) and self.reads(tokens.own[token]):
-                add(words, token)
+                words[-1] &= (1 << over) - 1
+        ends = ((token, not data or has(inside, tokens.number[data])) for token, data in tokens.ends)
+        self._add_read(words, (token for token, may_come in ends if may_come))
         says = tokens.says
-        allowed = (says < 0) | ((inside[says >> 5] >> (says & 31).astype(np.uint32)) & 1).astype(bool)
-        known: dict[tuple[int, bytes], bool] = {}
-        for at in np.flatnonzero(allowed).tolist():
-            token, pending = int(tokens.ids[at]), tokens.pending[at]
-            if pending:
-                key = int(says[at]), pending
-                if key not in known:
-                    known[key] = self.reads(tokens.own[token])
-                if not known[key]:
-                    continue
-            add(words, token)
+        is_said = (says < 0) | ((inside[says >> 5] >> (says & 31)) & 1 != 0)
+        known, found = dict[tuple[int, bytes], bool](), list[int]()
+        for at in np.flatnonzero(is_said).tolist():
+            token, key = int(tokens.ids[at]), (int(says[at]), tokens.pending[at])
+            if key not in known:
+                known[key] = not key[1] or self.reads(tokens.own[token])
+            if known[key]:
+                found.append(token)
+        add(words, found)
 
     def ending(self) -> bytes:
         """Bytes that complete the string."""
@@ -206,7 +179,7 @@ class JsonStringCursor(Cursor):
             return b""
         if self._pending:
             return self._ending_of_escape()
-        return b'"' * (self._place == _BEFORE) + _escaped(self._inner.ending()) + b'"'
+        return b'"' * (self._place == _BEFORE) + escaped(self._inner.ending()) + b'"'
 
     def _ending_of_escape(self) -> bytes:
         """The rest of the escape under way, and an ending behind it."""
@@ -218,29 +191,19 @@ class JsonStringCursor(Cursor):
                 beginning = next(
                     longer for byte in range(0x80, 0xC0) if self._inner.reads(longer := beginning + bytes((byte,)))
                 )
-            more = _spelled(character)[len(self._pending) :]
-            other = self.fork()
-            if other.try_bytes(more):
+            more = units_of(character)[len(self._pending) :]
+            other = self.copy()
+            if other.read(more):
                 return more + other.ending()
         raise DeadEndError("no bytes complete the escape of a JSON string")
 
-    def _find_key(self) -> object:
+    def key(self) -> object:
         return self._place, self._pending, self._inner.key()
 
-    def fork(self) -> JsonStringCursor:
-        """A second cursor in the same state."""
-        other = JsonStringCursor(self._inner.fork(), self._tokens, self._splits)
+    def copy(self) -> Self:
+        other = type(self)(self._inner.copy(), self._tokens, self._splits)
         other._place, other._pending, other._history = self._place, self._pending, self._history.copy()
         return other
-
-
-def _going_on(pending: bytes) -> bytes:
-    """The bytes with which an escape under way may go on."""
-    if len(pending) == 1:
-        return b'"\\/bfnrtu'
-    if len(pending) == 6:
-        return b"\\"
-    return b"u" if len(pending) == 7 else b"0123456789abcdefABCDEF"
 
 
 def _whole(beginning: bytes) -> str | None:
@@ -251,16 +214,15 @@ def _whole(beginning: bytes) -> str | None:
         return None
 
 
-def _spelled(character: str) -> bytes:
-    r"""A character as ``\uXXXX``, or two of them."""
-    units = character.encode("utf-16-be")
-    return b"".join(b"\\u%04x" % int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
+def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | None:
+    """A part's text, at its start; None for a part that is a token.
 
-
-def _escaped(data: bytes) -> bytes:
-    r"""Text as it is spelled inside a JSON string: with an escape where one must stand."""
-    found = bytearray()
-    short = {0x22: b'\\"', BACKSLASH: b"\\\\", 0x0A: b"\\n", 0x0D: b"\\r", 0x09: b"\\t", 0x08: b"\\b", 0x0C: b"\\f"}
-    for byte in data:
-        found += short.get(byte) or (b"\\u%04x" % byte if byte < 0x20 else bytes((byte,)))
-    return bytes(found)
+    splits : of the whole text's vocabulary.
+    max_rollback : what can be taken back.
+    """
+    if isinstance(part, TokenPart):
+        return None
+    if isinstance(part, TokenRunPart):
+        return RunCursor(part.words.view(np.int32))
+    inner = cursor_of(part.store.matcher(max_rollback).text, part.store.vocabulary.eos)
+    return JsonStringCursor(inner, part.tokens, splits) if isinstance(part, JsonStringPart) else inner

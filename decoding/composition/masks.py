@@ -1,4 +1,7 @@
-"""Masks of texts of several languages: tokens within one, and tokens that cross a border."""
+"""Masks of texts of several languages, and the states that are known, with what follows from them.
+
+A mask has tokens within one language, and tokens that cross a border.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,37 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.decoding.composition.cursor import Cursor, add, has
-from maskwright.decoding.composition.cursors import JsonCursor
+from maskwright.analysis.kept import kept_with
+from maskwright.analysis.locks import new_rlock
+from maskwright.decoding.composition.cursors import Cursor, JsonCursor, add, has, remove
 from maskwright.decoding.composition.exits import Exits
-from maskwright.decoding.composition.readings import HOST, Back, Reading, Rules
+from maskwright.decoding.composition.readings import HOST, Back, Known, Reading, Rules
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
 from maskwright.maskstore.composition.splits import Split
-from maskwright.maskstore.composition.tables import TokenPart
+from maskwright.maskstore.composition.tables import ComposedTables
 
-Words = npt.NDArray[np.uint32]
+Words = npt.NDArray[np.int32]
+
+MOST_KNOWN = 256
+"""The most states of texts that are known; when there are more, all are forgotten."""
+
+MOST_READINGS_KNOWN = 8
+"""States of more readings than these are not kept: each has a cursor."""
+
+MOST_SHARED = 4
+"""How many values of `max_rollback` there are for which texts share what is known."""
 
 
 class Masks:
-    """Makes the masks of one text.
+    """Makes the masks of a composition's texts, one at a time.
 
-    rules : those of its composition.
+    rules : how the texts are read.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._host_words: Words = np.zeros(-(-rules.tables.host.vocabulary.size // 32), np.uint32)
-        self._words: Words = np.zeros(rules.tables.n_words, np.uint32)
-        self._token_parts = [
-            (number, part.words) for number, part in enumerate(rules.tables.parts) if isinstance(part, TokenPart)
-        ]
+        self._host_words: Words = np.zeros(-(-rules.tables.host.vocabulary.size // 32), np.int32)
+        self._words: Words = np.zeros(rules.tables.n_words, np.int32)
         self._begins: dict[int, list[Split]] = {}
         ids = rules.tables.host_ids
         self._host_ids = np.zeros(0, np.int32) if ids is None else ids
@@ -40,7 +50,7 @@ class Masks:
         """Write the mask of a text.
 
         readings : the closed ones.
-        words : (n_words,) uint32.
+        words : (n_words,) int32.
         """
         self._write(readings[0], words)
         for reading in readings[1:]:
@@ -54,19 +64,15 @@ class Masks:
 
         PERF: for a grammar this is one call of the engine.
         """
-        is_whole, has_tokens = reading.cursor.fill_part(words, exits)
-        has_tokens = self._add_long(reading, exits.long, words) or has_tokens
-        if not is_whole:
-            return has_tokens
-        if exits.behind is None:
+        lacks_behind, has_tokens = reading.cursor.fill_part(words, exits)
+        if lacks_behind:
             assert reading.back is not None
             behind = np.zeros_like(self._words)
-            for other in reading.back.closed:
-                self._write(other, self._words)
-                behind |= self._words
+            self.fill(reading.back.closed, behind)
+            words |= behind
             exits.behind = behind
-        words |= exits.behind
-        return bool(words.any())
+            has_tokens = bool(words.any())
+        return self._add_long(reading, exits.long, words) or has_tokens
 
     def _write(self, reading: Reading, words: Words) -> None:
         """Write the tokens that come next in a reading; those of a border crossed here are not."""
@@ -81,8 +87,7 @@ class Masks:
         """Add those of some long tokens that may come. Returns whether there are such."""
         missing = [(data, token) for data, token in tokens if not has(words, token)]
         found = list(self._rules.readable(reading, missing)) if missing else []
-        for token in found:
-            add(words, token)
+        add(words, found)
         return bool(found)
 
     def _write_host(self, host: Cursor, words: Words) -> None:
@@ -94,24 +99,21 @@ class Masks:
             inside[:] = 0
         if rules.tables.host_ids is not None:
             self._write_numbered(inside, words)
-            state = rules.memo.state(host.key())
+            state = rules.host_state(host.key())
             if state.entering is None:
                 bits = np.unpackbits(inside[self._n_plain >> 5 :].view(np.uint8), bitorder="little")
                 found = self._host_ids[self._n_plain + np.flatnonzero(bits[self._n_plain & 31 :])]
                 cuts = [rules.splits.cut(number) for number in (found - size).tolist() if number < rules.splits.n_cuts]
                 state.entering = self._entering(host, cuts, words)
-            for token in state.entering:
-                add(words, token)
+            add(words, state.entering)
         else:
             words[:] = inside[: len(words)]
             if any(rules.tables.first):
-                for token in rules.marked:
-                    words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
+                remove(words, rules.splits.marked)
                 cuts = [split for split in self._before_parts(host) if split.token < 0 or has(words, split.token)]
-                for token in self._entering(host, cuts, words):
-                    add(words, token)
-        for number, tokens in self._token_parts:
-            if host.reads(rules.marks[number]):
+                add(words, self._entering(host, cuts, words))
+        for mark, tokens in rules.token_parts:
+            if host.reads(mark):
                 words |= tokens
 
     def _write_numbered(self, inside: Words, words: Words) -> None:
@@ -120,12 +122,12 @@ class Masks:
         if self._n_plain == size:
             words[:] = inside[: len(words)]
             if size & 31:
-                words[-1] &= np.uint32((1 << (size & 31)) - 1)
+                words[-1] &= (1 << (size & 31)) - 1
             return
         words[:] = 0
         found = np.flatnonzero(np.unpackbits(inside.view(np.uint8), bitorder="little")[: self._n_plain])
         ids = self._host_ids[found]
-        np.bitwise_or.at(words, ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
+        np.bitwise_or.at(words.view(np.uint32), ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
 
     def _before_parts(self, host: Cursor) -> list[Split]:
         """The cuts behind which a part may begin, in a host that is a schema."""
@@ -161,3 +163,68 @@ class Masks:
         long = [(data, token) for data, token in rules.splits.long if not has(words, token)]
         found.update(rules.readable(Reading(host, HOST, None), long) if any(rules.tables.first) else ())
         return tuple(sorted(found))
+
+
+class Shared:
+    """What all texts of a composition share that can take back so many tokens.
+
+    rules, masks : how they are read, and what makes their masks.
+    lock : whoever reads, or asks a cursor that others may have, has it.
+    begin : the state in which a text begins.
+
+    INVARIANT: what is known of a state does not depend on the text that came to it first.
+    """
+
+    def __init__(self, tables: ComposedTables, max_rollback: int) -> None:
+        self.lock = new_rlock()
+        self.rules = Rules(tables, max_rollback)
+        self.masks = Masks(self.rules)
+        self.begin = Known([Reading(self.rules.host, HOST, None)])
+        self._known: dict[object, Known] = {}
+        self._n_met, self._keeps = 0, True
+
+    def known(self, readings: list[Reading], *, is_own: bool) -> Known | None:
+        """The known state of a text with some readings.
+
+        is_own : whether there is one, whose cursor the text may advance.
+
+        Returns None if there are too many readings, or the texts hardly ever come to a state again.
+        """
+        if len(readings) > MOST_READINGS_KNOWN or not self._keeps:
+            return None
+        key = tuple([one.key() for one in readings])
+        found = self._known.get(key)
+        if found is not None:
+            self._n_met += 1
+            return found
+        if len(self._known) >= MOST_KNOWN:
+            self._keeps = self._n_met > MOST_KNOWN
+            self.forget()
+        if is_own:
+            readings = [readings[0]._replace(cursor=readings[0].cursor.copy())]
+        found = self._known[key] = Known(readings)
+        return found
+
+    def forget(self) -> None:
+        """Know no states any more but the first."""
+        for each in self._known.values():
+            each.after, each.is_current = {}, False
+        self.begin.after = {}
+        self._known, self._n_met = {}, 0
+
+
+@kept_with
+def _shared(tables: ComposedTables) -> dict[int, Shared]:
+    """What a composition's texts share, by the tokens that can be taken back."""
+    return {}
+
+
+def shared_by(tables: ComposedTables, max_rollback: int) -> Shared:
+    """What texts share of which so many tokens can be taken back."""
+    known = _shared(tables)
+    found = known.get(max_rollback)
+    if found is None:
+        found = Shared(tables, max_rollback)
+        if len(known) < MOST_SHARED:
+            found = known.setdefault(max_rollback, found)
+    return found

@@ -16,24 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.kept import cached_property, kept_with
-from maskwright.analysis.locks import new_rlock
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK, mark
-from maskwright.decoding.composition.cursor import Cursor, has
-from maskwright.decoding.composition.cursors import GrammarCursor, RunCursor, cursor_of
-from maskwright.decoding.composition.exits import Exit, Exits
-from maskwright.decoding.composition.json_string_cursor import JsonStringCursor
-from maskwright.decoding.composition.memo import MOST_ALLOWED, HostState, Memo
+from maskwright.decoding.composition.cursors import Cursor, GrammarCursor, cursor_of, has
+from maskwright.decoding.composition.exits import Exit, Exits, HostState
+from maskwright.decoding.composition.json_string_cursor import start_of
 from maskwright.decoding.engine.strings import add_strings
 from maskwright.maskstore.composition.splits import Splits, splits_of
 from maskwright.maskstore.composition.strings import COMES, Asked, strings_array
 from maskwright.maskstore.composition.tables import (
     AnyPart,
     ComposedTables,
-    JsonStringPart,
     TextPart,
     TokenPart,
     TokenRunPart,
+    may_end,
 )
 
 MOST_READINGS = 512
@@ -43,14 +40,11 @@ PIECE = 16
 """Longer bytes are read in pieces of so many. Equal readings are merged between two pieces, and not
 within one, where the ways to cut it multiply."""
 
-MOST_KNOWN = 256
-"""The most states of texts that are known; when there are more, all are forgotten."""
+MOST_STATES = 512
+"""The most states of a host that are kept; when there are more, all are forgotten."""
 
-MOST_RULES = 4
-"""How many values of `max_rollback` there are for which texts share what is known."""
-
-MOST_SHARED = 8
-"""States of more readings than these are not kept: each has a cursor."""
+MOST_ALLOWED = 1 << 16
+"""The most byte strings, and tokens, of which a host's state keeps what is asked of them."""
 
 HOST = -1
 """Instead of a part's number: the reading is in the host."""
@@ -74,6 +68,17 @@ class Reading(NamedTuple):
     def counted(self) -> Reading:
         """The reading behind one more token of its part."""
         return self._replace(left=self.left - 1) if self.left > 0 else self
+
+    def behind(self, data: bytes) -> Reading:
+        """The reading behind bytes of its language, which may come. Nobody else has its cursor."""
+        cursor = self.cursor.copy()
+        cursor.read(data)
+        return self._replace(cursor=cursor)
+
+    def key(self) -> object:
+        """Readings with equal keys have the same future."""
+        back = None if self.back is None else self.back.cursor.key()
+        return self.part, back, self.cursor.key(), self.left
 
 
 class Known:
@@ -110,8 +115,8 @@ class Back:
     @cached_property
     def cursor(self) -> Cursor:
         """The host's cursor behind the part; not to be advanced."""
-        made = self._source.fork()
-        made.try_bytes(self._more)
+        made = self._source.copy()
+        made.read(self._more)
         return made
 
     @cached_property
@@ -122,7 +127,7 @@ class Back:
     @cached_property
     def state(self) -> HostState:
         """What is known of the host behind the part."""
-        return self._rules.memo.state(self.cursor.key())
+        return self._rules.host_state(self.cursor.key())
 
     def allows(self, data: bytes) -> bool:
         """Whether bytes may come behind the part."""
@@ -155,7 +160,7 @@ class Back:
             split
             for byte in sorted(first)
             for split in self._rules.splits.before_byte(byte)
-            if _may_end(part, split.before)
+            if may_end(part, split.before)
         ]
         allowed = self._allowed({data for split in splits for data, _ in split.behind})
         found: dict[bytes, tuple[int, list[int]]] = {}
@@ -172,7 +177,7 @@ class Back:
             (data, token)
             for data, token in self._rules.splits.long
             if any(
-                data[at] in first and _may_end(part, data[:at][-PIECE:]) and self.allows(data[at : at + PIECE])
+                data[at] in first and may_end(part, data[:at][-PIECE:]) and self.allows(data[at : at + PIECE])
                 for at in range(1, len(data))
             )
         )
@@ -184,7 +189,7 @@ class Back:
             return {data for data in tails if self.allows(data)}
         # PERF: the engine reads all of them as the host's; the others may cross a border
         asked = sorted(tails)
-        words = np.zeros(-(-len(asked) // 32), np.uint32)
+        words = np.zeros(-(-len(asked) // 32), np.int32)
         strings = strings_array(Asked(data, COMES, -1, (at,)) for at, data in enumerate(asked))
         add_strings(cursor.text, strings, words, words)
         found = {data for at, data in enumerate(asked) if has(words, at)}
@@ -210,67 +215,43 @@ class Back:
 
 
 class Rules:
-    """How texts of a composition are read, and what is known of their states: of all texts at once.
+    """How texts of a composition are read.
 
     tables : the composition's stores.
     max_rollback : the tokens of a text that can be taken back.
 
-    lock : whoever reads, or asks a cursor, has it.
+    host : the host's text at its start; not to be advanced.
+    marks : by part, its mark. budgets : how many tokens it may take; -1 for any number.
+    token_parts : of the parts that are a token, mark and mask: (n_words,) int32.
+    begins : by part: bytes -> whether the part can begin with them.
     """
 
     def __init__(self, tables: ComposedTables, max_rollback: int) -> None:
         # INVARIANT: what the tables keep refers to none of its owners, and goes with them at once
         self.tables = proxy(tables)
-        self.lock = new_rlock()
         self.splits: Splits = splits_of(tables.vocabulary)
-        self.memo = Memo(len(tables.parts))
         self._max_rollback = max_rollback + 2  # a look ahead forgets the oldest token
+        self.host = cursor_of(tables.host.matcher(self._max_rollback).text, ())
         self.marks = tuple(map(mark, range(len(tables.parts))))
         self.budgets = tuple(part.most if isinstance(part, TextPart | TokenRunPart) else -1 for part in tables.parts)
+        self.token_parts = [
+            (each, part.words.view(np.int32))
+            for each, part in zip(self.marks, tables.parts, strict=True)
+            if isinstance(part, TokenPart)
+        ]
+        self.begins: tuple[dict[bytes, bool], ...] = tuple({} for _ in tables.parts)
         self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)
-        self.marked = self.splits.marked
-        self.texts: dict[int, bytes] = {}
-        """The bytes of tokens that have stayed in some part, and are nothing else there."""
-        self._begin: Known | None = None
-        self._known: dict[object, Known] = {}
-        self._n_met, self._keeps = 0, True
+        self._states: dict[object, HostState] = {}
 
-    def known(self, readings: list[Reading], *, is_own: bool) -> Known | None:
-        """The known state of a text with some readings.
-
-        is_own : whether there is one, whose cursor the text may advance.
-
-        Returns None if there are too many readings, or the texts hardly ever come to a state again.
-        """
-        if len(readings) > MOST_SHARED or not self._keeps:
-            return None
-        key = tuple(map(key_of, readings))
-        found = self._known.get(key)
-        if found is not None:
-            self._n_met += 1
-            return found
-        if len(self._known) == MOST_KNOWN:
-            self._keeps = self._n_met > MOST_KNOWN
-            self.forget()
-        if is_own:
-            readings = [readings[0]._replace(cursor=readings[0].cursor.fork())]
-        found = self._known[key] = Known(readings)
+    def host_state(self, key: object) -> HostState:
+        """What is known of the host's state with a key (`Cursor.key`)."""
+        found = self._states.get(key)
+        if found is None:
+            if len(self._states) >= MOST_STATES:
+                self._states = {}
+            found = self._states.setdefault(key, HostState())
         return found
-
-    def forget(self) -> None:
-        """Know no states any more but the first."""
-        for each in self._known.values():
-            each.after, each.is_current = {}, False
-        self.begin().after = {}
-        self._known, self._n_met = {}, 0
-
-    def begin(self) -> Known:
-        """The state in which a text begins."""
-        if self._begin is None:
-            host = cursor_of(self.tables.host.matcher(self._max_rollback).text, ())
-            self._begin = Known([Reading(host, HOST, None)])
-        return self._begin
 
     def start(self, number: int) -> Cursor | None:
         """A part's text, at its start, which is not to be advanced; None for a token."""
@@ -300,15 +281,15 @@ class Rules:
         """
         if len(readings) == 1 and (back := readings[0].back) is not None:
             # PERF: the readings behind a part's end are closed once
-            return [*readings, *back.closed] if readings[0].cursor.accepts() else readings
-        found, seen = list(readings), set(map(key_of, readings))
+            return [*readings, *back.closed] if readings[0].cursor.can_end() else readings
+        found, seen = list(readings), {one.key() for one in readings}
         for reading in found:  # grows while it is read
             if reading.back is None:
                 new: Iterable[Reading] = [
                     self.entering(number, start, Back(self, reading.cursor, self.marks[number]))
                     for number, start in self.entered(reading.cursor)
                 ]
-            elif not reading.cursor.accepts():
+            elif not reading.cursor.can_end():
                 continue
             else:
                 new = [Reading(reading.back.cursor, HOST, None)]
@@ -329,7 +310,7 @@ class Rules:
                 for number, start in self.entered(reading.cursor, before):
                     back = Back(self, reading.cursor, before + self.marks[number])
                     yield self.close([self.entering(number, start, back)]), data[at:]
-            elif reading.back.allows(data[at : at + 1]) and reading.cursor.accepts_after(data[:at]):
+            elif reading.back.allows(data[at : at + 1]) and reading.cursor.can_end_behind(data[:at]):
                 yield reading.back.closed, data[at:]
 
     def walk(self, readings: list[Reading], data: bytes) -> Iterator[tuple[Reading, bytes]]:
@@ -380,14 +361,19 @@ class Rules:
                 closed = self.close(stays)
                 stays, crossed = closed[: len(stays)], self.close(distinct([*crossed, *closed[len(stays) :]]))
             piece = data[at : at + PIECE]
-            new: list[Reading] = [advanced(one, rest) for one, rest in self.walk(crossed, piece)]
+            new: list[Reading] = [one.behind(rest) for one, rest in self.walk(crossed, piece)]
             kept: list[Reading] = []
             for one, rest in self.walk(stays, piece):
-                (kept if rest is piece else new).append(advanced(one, rest))
+                (kept if rest is piece else new).append(one.behind(rest))
             stays, crossed = distinct(kept), distinct(new)
             if len(stays) + len(crossed) > MOST_READINGS:
                 raise self.too_many()
         return stays, crossed
+
+    def closed_behind(self, readings: list[Reading], data: bytes) -> list[Reading]:
+        """The closed readings behind some bytes. readings, raises : as for `behind`."""
+        stays, crossed = self.behind(readings, data)
+        return self.close(distinct([*stays, *crossed]))
 
     def behind_pieces(self, readings: list[Reading], data: bytes) -> tuple[list[Reading], int]:
         """The closed readings behind the legal pieces of some bytes, and the number of their bytes.
@@ -396,10 +382,10 @@ class Rules:
         """
         n = 0
         while n + PIECE < len(data) and max(piece := data[n : n + PIECE]) < MARK:
-            stays, crossed = self.behind(readings, piece)
-            if not stays and not crossed:
+            behind = self.closed_behind(readings, piece)
+            if not behind:
                 break
-            readings, n = self.close(distinct([*stays, *crossed])), n + PIECE
+            readings, n = behind, n + PIECE
         return readings, n
 
     def readable(self, reading: Reading, texts: Iterable[tuple[bytes, int]]) -> Iterator[int]:
@@ -414,79 +400,24 @@ class Rules:
             common = next((at for at, (a, b) in enumerate(zip(data, before, strict=False)) if a != b), len(before))
             del path[common // PIECE + 1 :]
             while path[-1] and (at := PIECE * (len(path) - 1)) < len(data):
-                behind = self.behind(path[-1], data[at : at + PIECE])
-                path.append(self.close(distinct([*behind[0], *behind[1]])))
+                path.append(self.closed_behind(path[-1], data[at : at + PIECE]))
             before = data
             if path[-1]:
                 yield number
 
     def can_enter(self, number: int, start: Cursor, back: Back, data: bytes) -> bool:
         """Whether a part can begin with some bytes, and perhaps end in them."""
-        known = self.memo.begins[number]
+        known = self.begins[number]
         found = known.get(data)
         if found is None:
             found = known[data] = start.reads(data)
         return found or self.can_read(self.close([self.entering(number, start, back)]), data)
 
 
-def advanced(reading: Reading, data: bytes) -> Reading:
-    """A reading behind some bytes of its language, which may come. Nobody else has its cursor."""
-    cursor = reading.cursor.fork()
-    cursor.try_bytes(data)
-    return reading._replace(cursor=cursor)
-
-
-@kept_with
-def _rules(tables: ComposedTables) -> dict[int, Rules]:
-    """The rules of a composition's texts, by the tokens that can be taken back."""
-    return {}
-
-
-def rules_for(tables: ComposedTables, max_rollback: int) -> Rules:
-    """The rules of texts of which so many tokens can be taken back, the same for all of them."""
-    known = _rules(tables)
-    found = known.get(max_rollback)
-    if found is None:
-        found = Rules(tables, max_rollback)
-        if len(known) < MOST_RULES:
-            found = known.setdefault(max_rollback, found)
-    return found
-
-
-def start_of(part: AnyPart, splits: Splits, max_rollback: int = 2) -> Cursor | None:
-    """A part's text, at its start; None for a part that is a token.
-
-    splits : of the whole text's vocabulary.
-    max_rollback : what can be taken back.
-    """
-    if isinstance(part, TokenPart):
-        return None
-    if isinstance(part, TokenRunPart):
-        return RunCursor(part.words)
-    inner = cursor_of(part.store.matcher(max_rollback).text, part.store.vocabulary.eos)
-    return JsonStringCursor(inner, part.tokens, splits) if isinstance(part, JsonStringPart) else inner
-
-
-def _may_end(part: AnyPart, data: bytes) -> bool:
-    """Whether a part's text may be whole behind some bytes, as far as its last byte tells."""
-    if isinstance(part, JsonStringPart):
-        return data[-1:] == b'"'
-    if not isinstance(part, TextPart) or part.ends is None:
-        return True
-    said = data.rstrip(b" \t\n\r")
-    return not said or said[-1] in part.ends
-
-
-def key_of(reading: Reading) -> object:
-    """Readings with equal keys have the same future."""
-    behind = None if reading.back is None else reading.back.cursor.key()
-    return reading.part, behind, reading.cursor.key(), reading.left
-
-
 def is_new(reading: Reading, seen: set[object]) -> bool:
     """Whether none of those seen has the same future as a reading, which is seen from now on."""
     n = len(seen)
-    seen.add(key_of(reading))
+    seen.add(reading.key())
     return len(seen) > n
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine._string_kernels import MAY_END, SOME, STATE
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engine.state import LIMITS
 
-Words = npt.NDArray[np.uint32]
+Words = npt.NDArray[np.int32]
 
 NO_TAILS = np.zeros(0, np.int32)
 NO_TAILS.setflags(write=False)
@@ -18,10 +19,10 @@ NO_TAILS.setflags(write=False)
 
 def add_strings(
     text: SlotText,
-    strings: npt.NDArray[np.int32],
+    strings: Words,
     allowed: Words,
     words: Words,
-    tails: npt.NDArray[np.int32] = NO_TAILS,
+    tails: Words = NO_TAILS,
 ) -> None:
     """Add to a mask the tokens of the byte strings that a text allows.
 
@@ -33,10 +34,10 @@ def add_strings(
     Raises: LimitError as `Matcher.fill`.
     """
     state = np.zeros(STATE, np.int32)
-    mask, into, texts = allowed.view(np.int32), words.view(np.int32), text.texts
+    texts = text.texts
     texts.renew()
     code = text.with_room(
-        lambda: entries.read_strings(*texts.bound[1:3], text.region, strings, tails, mask, into, state)
+        lambda: entries.read_strings(*texts.bound[1:3], text.region, strings, tails, allowed, words, state)
     )
     if code in LIMITS:
         raise text.limit(code)
@@ -44,11 +45,11 @@ def add_strings(
 
 def fill_part(
     text: SlotText,
-    strings: npt.NDArray[np.int32],
-    words: npt.NDArray[np.int32],
-    inside: npt.NDArray[np.int32] | None = None,
+    strings: Words,
+    words: Words,
+    inside: Words | None = None,
     n_tokens: int = -1,
-    tails: npt.NDArray[np.int32] = NO_TAILS,
+    tails: Words = NO_TAILS,
 ) -> tuple[bool, bool]:
     """Write the mask of a text that is part of another one, without end-of-text tokens.
 
@@ -66,9 +67,10 @@ def fill_part(
         texts.renew()
     state = np.empty(STATE, np.int32)
     mask = words if inside is None else inside
-    code = text.with_room(
-        lambda: entries.fill_part(*texts.bound[1:3], text.region, strings, tails, mask, words, n_tokens, state)
-    )
+    given = strings, tails, mask, words, n_tokens, state
+    code = int(entries.fill_part(*texts.bound[1:3], text.region, *given))
+    if code == constants.NO_ROOM:
+        code = text.with_room(lambda: entries.fill_part(*texts.bound[1:3], text.region, *given))
     if code:
         text.refuse_fill(text.finish_fill(code, mask))
     told = int(state[0])

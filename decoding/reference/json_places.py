@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from maskwright.analysis.schema.shapes import NO_NODE
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
     ArrayShape,
@@ -170,8 +171,31 @@ def is_free(reading: Reading) -> bool:
     shape, frame = place.shape, reading.frame
     if isinstance(shape, ObjectShape):
         assert isinstance(frame, ObjectFrame)
-        return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
+        return _takes_any_key(frame)
     return isinstance(shape, AutomatonShape) and shape.is_free
+
+
+def takes_more(reading: Reading) -> bool:
+    """Whether an item that must be new takes more and more, until it ends.
+
+    It is the one in the innermost array of distinct items.
+    """
+    at = reading.frame
+    while at is not None and not (isinstance(at, ArrayFrame) and at.shape.shape.is_unique):
+        if isinstance(at, ObjectFrame):
+            has_more = _takes_any_key(at)
+        else:
+            has_more = at.shape.shape.items != NO_NODE and at.shape.shape.contained is None
+        if has_more and at.shape.shape.most is None:
+            return True
+        at = at.parent
+    return False
+
+
+def _takes_any_key(frame: ObjectFrame) -> bool:
+    """Whether an object takes one more key that can be anything new."""
+    shape = frame.shape
+    return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
 
 
 def is_between(reading: Reading) -> bool:

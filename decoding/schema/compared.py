@@ -11,17 +11,18 @@ have the names and arguments of the engine's entry points, so that texts call th
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_lock
-from maskwright.decoding.reference.json_places import Quoted, Readings, is_free
+from maskwright.decoding.reference.json_places import ArrayFrame, Quoted, Readings, is_free, takes_more
 from maskwright.decoding.reference.json_texts import JsonInterpreter, tokens_allowed
 from maskwright.decoding.schema import constants
 from maskwright.decoding.schema.entries import entries
@@ -31,8 +32,16 @@ from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 Array = npt.NDArray[np.int32]
 
-_interpreters: WeakKeyDictionary[Any, tuple[JsonInterpreter, threading.Lock]] = WeakKeyDictionary()
-_LOCK = new_lock()
+_COMMA = re.compile(rb",")
+_BRACKET = re.compile(rb"[\]\[}]|[ \t\n\r]\Z")
+"""Behind a blank only a bracket may come, in some styles."""
+_BRACKET_AND_COMMA = re.compile(rb"[\]\[}].*,", re.DOTALL)
+
+
+@kept_with
+def _interpreter_of(store: SchemaTables) -> tuple[JsonInterpreter, threading.Lock]:
+    """The interpreter of all texts of a schema, and whose turn it is."""
+    return JsonInterpreter(store.texts), new_lock()  # type: ignore[arg-type]
 
 
 class ComparedEntries:
@@ -49,11 +58,7 @@ class ComparedEntries:
 
     def __init__(self, store: SchemaTables, workspace: Workspace) -> None:
         self._store, self._workspace = store, workspace
-        with _LOCK:
-            found = _interpreters.get(store)
-            if found is None:
-                found = _interpreters[store] = JsonInterpreter(store.texts), new_lock()  # type: ignore[arg-type]
-        self._interpreter, self._lock = found
+        self._interpreter, self._lock = _interpreter_of(store)
         self._readings: list[tuple[int, Readings, bool]] = []
         """The text's length in tokens and its readings then, and whether the engine may have more
         of them; for the history, the newest last."""
@@ -182,7 +187,10 @@ def _doubtful(
 
     may_be_equal : whether an item under way may become equal to one before it. Where none can, only
         tokens that hold a comma are doubtful: an array without an item makes nothing equal, and its
-        second item begins behind a comma.
+        second item begins behind a comma. Within an object, or another array, a bracket comes
+        before that comma: of the end of an item, or the beginning of an array. Where an object
+        takes ever more members, or an array items, each item under way can become new until a
+        bracket ends it, or a blank before one.
     rests : of each reading, what `alike_rests` returns. PERF: within strings only tokens are
         doubtful that end them, that spell characters by escapes, and with which a known string goes
         on; all others make the item new.
@@ -190,7 +198,10 @@ def _doubtful(
     sets = _token_sets(vocabulary)
     in_string = all(map(is_free, readings))
     if not may_be_equal:
-        return sets.with_both if in_string else sets.with_comma
+        is_within = not any(isinstance(frame, ArrayFrame) and frame.shape.shape.is_unique for frame, _ in readings)
+        return sets.with_comma[is_within][in_string]
+    if all(map(takes_more, readings)):
+        return sets.with_bracket[in_string]
     if in_string:
         return sets.with_quote
     known = [rest for some in rests if some is not None for rest in some]
@@ -222,13 +233,17 @@ def _has_one_reading(memory: Array) -> bool:
 class _TokenSets(NamedTuple):
     """Tokens of a vocabulary with text, by what they hold: (n,) int32, ascending.
 
+    with_comma : those with a comma, and those with a bracket before one; of each all, and those
+        with a quotation mark.
+    with_bracket : those with a bracket of an object's end or of an array, or with a blank at the
+        end, behind which one may stand; all, and those with a quotation mark.
     ids : text -> the tokens that have it.
     ending_or_escaping : those with a quotation mark or a backslash.
     """
 
     with_quote: Array
-    with_comma: Array
-    with_both: Array
+    with_comma: tuple[tuple[Array, Array], tuple[Array, Array]]
+    with_bracket: tuple[Array, Array]
     every: Array
     ids: dict[bytes, list[int]]
     ending_or_escaping: list[int]
@@ -239,11 +254,17 @@ def _token_sets(vocabulary: Vocabulary) -> _TokenSets:
     tokens = vocabulary.tokens
     found = [number for number, token in enumerate(tokens) if token]
     quoted = [number for number in found if b'"' in tokens[number]]
-    commas = [number for number in found if b"," in tokens[number]]
-    both = [number for number in quoted if b"," in tokens[number]]
+
+    def with_pattern(pattern: re.Pattern[bytes]) -> tuple[Array, Array]:
+        return tuple(
+            np.array([number for number in some if pattern.search(tokens[number])], np.int32)
+            for some in (found, quoted)
+        )  # type: ignore[return-value]
+
     ids: dict[bytes, list[int]] = {}
     for number in found:
         ids.setdefault(tokens[number], []).append(number)
-    with_quote, with_comma, with_both, every = (np.array(one, np.int32) for one in (quoted, commas, both, found))
+    with_quote, every = np.array(quoted, np.int32), np.array(found, np.int32)
     ending_or_escaping = [number for number in found if b'"' in tokens[number] or b"\\" in tokens[number]]
-    return _TokenSets(with_quote, with_comma, with_both, every, ids, ending_or_escaping)
+    with_comma = with_pattern(_COMMA), with_pattern(_BRACKET_AND_COMMA)
+    return _TokenSets(with_quote, with_comma, with_pattern(_BRACKET), every, ids, ending_or_escaping)

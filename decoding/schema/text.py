@@ -216,7 +216,10 @@ class SchemaText(TextState):
     def become(self, other: Any) -> TextState:
         """As `TextState.become`. It keeps its workspace."""
         engine = other._entries.copy(self._workspace) if self.store.compares_items else self._entries
-        bound, said = self._bound_to(other._memory.copy(), self.bound[2]), other.bytes_and_tokens()
+        used = int(other._memory[constants.TOP])
+        memory = _memory(used + SPARE)
+        memory[:used] = other._memory[:used]
+        bound, said = self._bound_to(memory, self.bound[2]), other.bytes_and_tokens()
         self.max_rollback, self.bound, self._entries = other.max_rollback, bound, engine
         self.said[:] = said  # the same list, to which a matcher adds what quick calls read
         return self
@@ -224,15 +227,8 @@ class SchemaText(TextState):
     def copy(self) -> TextState:
         """As `TextState.copy`. Cost: O(the memory of the text that is in use)."""
         other = object.__new__(type(self))
-        vars(other).update(vars(self))
-        other.said = self.bytes_and_tokens()
-        if self.store.compares_items:
-            other._entries = self._entries.copy(self._workspace)
-        used = int(self._memory[constants.TOP])
-        memory = _memory(used + SPARE)
-        memory[:used] = self._memory[:used]
-        other.bound = other._bound_to(memory, self.bound[2])
-        return other
+        vars(other).update(vars(self), said=[])
+        return other.become(self)
 
     @property
     def n_bytes(self) -> int:
@@ -244,15 +240,8 @@ class SchemaText(TextState):
 
         Cost: O(the threads and the frames around them, with what these remember).
         """
-        if self.store.compares_items:
-            return self.bytes_said()
-        memory = self._memory
-        begin = int(memory[constants.STATE])
-        threads = memory[begin + 1 : begin + 1 + constants.THREAD * int(memory[begin])].reshape(-1, constants.THREAD)
-        links = _Links(self._table, memory)
         try:
-            said = tuple([(links.number(link), *rest) for link, *rest in threads.tolist()])
-            return self.is_finished(), said, tuple(links.frames)
+            return self.bytes_said() if self.store.compares_items else _key_of(self._table, self._memory)
         except _TooMuchError:
             return self.bytes_said()
 
@@ -322,6 +311,14 @@ class SchemaText(TextState):
 
 class _TooMuchError(Exception):
     """A key would take too long."""
+
+
+def _key_of(table: Array, memory: Array) -> object:
+    """The key of the text in some memory: its threads, and what the links say that they hold."""
+    begin, links = int(memory[constants.STATE]), _Links(table, memory)
+    threads = memory[begin + 1 : begin + 1 + constants.THREAD * int(memory[begin])].reshape(-1, constants.THREAD)
+    said = tuple([(links.number(link), *rest) for link, *rest in threads.tolist()])
+    return bool(memory[constants.FINISHED]), said, tuple(links.frames)
 
 
 class _Links:

@@ -60,9 +60,23 @@ def place_after(data: bytes, place: Place) -> Place:
     return place if (inside, depth) == place else Place(inside, depth)
 
 
-def falls_below(data: bytes, place: Place) -> bool:
-    """Whether more brackets are closed somewhere in some bytes than are open there."""
-    return any(place_after(data[: at + 1], place).depth < 0 for at, byte in enumerate(data) if byte in b"]}")
+def closes(data: bytes, place: Place) -> bool:
+    """Whether some bytes close all that is open at a place, and nothing but white space is behind.
+
+    At START nothing is open: there they are whole values, or white space.
+
+    data : bytes of a JSON text, without marks.
+
+    Example:
+        >>> closes(b'"}] ', Place(IN_STRING, 2)), closes(b"] ]", Place(OUTSIDE, 1))
+        (True, False)
+    """
+    said, here = data.rstrip(_SPACE), place
+    for at in range(len(said)):
+        if here.depth < 0 or (at and here == START != place):
+            return False
+        here = place_after(said[at : at + 1], here)
+    return here == START
 
 
 def may_begin_value(before: bytes, place: Place) -> bool:

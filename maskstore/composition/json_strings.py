@@ -105,8 +105,11 @@ def _of_unit(digits: bytes) -> Ranges:
     return tuple(found)
 
 
-ANY_CHARACTER = np.array([*b" \nea0_,;)", *sorted({*range(0x80), *range(0xC2, 0xF5)} - {*b" \nea0_,;)"})], np.int32)
-"""The first bytes of all characters. PERF: those that most texts go on with are first."""
+LIKELY = b" \nea0_,;)"
+"""PERF: where any character will do, these are tried first, since most texts go on with them."""
+
+ANY_CHARACTER = np.array([*LIKELY, *sorted({*range(0x80), *range(0xC2, 0xF5)} - {*LIKELY})], np.int32)
+"""The first bytes of all characters, the likely ones first."""
 ANY_CHARACTER.setflags(write=False)
 
 
@@ -135,13 +138,13 @@ def characters_of(escape: bytes) -> Ranges:
 
 
 def utf8_beginnings(ranges: Ranges) -> Iterator[bytes]:
-    """Beginnings of UTF-8: one of them comes next iff the next character is in a range."""
+    """Beginnings of UTF-8: one of them comes next iff the next character is in a range.
+
+    ranges : without surrogates.
+    """
     for low, high in ranges:
         at = low
         while at <= high:
-            if 0xD800 <= at <= 0xDFFF:
-                at = 0xE000
-                continue
             whole = chr(at).encode()
             n = 1
             # the shortest beginning that belongs to characters of the range alone
@@ -169,6 +172,23 @@ def _end_of(before: bytes, filler: int, second: dict[int, int]) -> int:
     while len(whole) < length:
         whole.append(second.get(whole[0], filler) if len(whole) == 1 else filler)
     return ord(whole.decode())
+
+
+def going_on(pending: bytes) -> bytes:
+    """The bytes with which an escape under way may go on."""
+    return {1: bytes((*_SHORT, *b"u")), 6: b"\\", 7: b"u"}.get(len(pending), bytes(_HEX))
+
+
+def units_of(character: str) -> bytes:
+    r"""A character as ``\uXXXX``, or two of them."""
+    units = character.encode("utf-16-be")
+    return b"".join(b"\\u%04x" % int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
+
+
+def escaped(data: bytes) -> bytes:
+    """Text as it is spelled inside a JSON string: with an escape where one must stand."""
+    short = {value[0]: b"\\" + bytes((key,)) for key, value in _SHORT.items() if value != b"/"}
+    return b"".join(short.get(byte) or (b"\\u%04x" % byte if byte < 0x20 else bytes((byte,))) for byte in data)
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,3 +148,13 @@ def marked_vocabulary(vocabulary: Vocabulary) -> Vocabulary:
         dict(vocabulary.special),
         vocabulary.eos,
     )
+
+
+def host_vocabulary(marked: Vocabulary, ids: npt.NDArray[np.int32]) -> Vocabulary:
+    """Some tokens of a marked vocabulary. ids : (n,) int32, ascending; all that end a text too."""
+    if len(ids) == marked.size:
+        return marked
+    tokens = tuple(marked.tokens[token] for token in ids.tolist())
+    eos = tuple(np.searchsorted(ids, marked.eos).tolist())
+    special = {at: marked.special[token] for at, token in zip(eos, marked.eos, strict=True)}
+    return Vocabulary(marked.name, tokens, special, eos)

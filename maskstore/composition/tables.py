@@ -103,6 +103,16 @@ def last_bytes(texts: Texts) -> frozenset[int]:
 AnyPart: TypeAlias = TextPart | JsonStringPart | TokenPart | TokenRunPart
 
 
+def may_end(part: AnyPart, data: bytes) -> bool:
+    """Whether a part's text may be whole behind some bytes, as far as its last byte tells."""
+    if isinstance(part, JsonStringPart):
+        return data[-1:] == b'"'
+    if not isinstance(part, TextPart) or part.ends is None:
+        return True
+    said = data.rstrip(b" \t\n\r")
+    return not said or said[-1] in part.ends
+
+
 @dataclass(frozen=True, eq=False)
 class ComposedTables:
     """Exact masks for a host with parts, and a vocabulary.
@@ -118,6 +128,8 @@ class ComposedTables:
         vocabulary. None if the host is a schema.
     """
 
+    file_kind = "composition"
+    """What its file says that it is of (`maskstore.file`)."""
     engine = "composition"
     """What reads texts under these masks (`decoding.engines`)."""
 

@@ -7,7 +7,8 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
 - The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with
   the members of `fileheader.FACTS` for its `kind` and no others. The kind is "entries" for an
   `EntryTable` (lexing "nfa"), "automaton" for an `EngineTable` (all other lexings), "schema" for a
-  JSON schema and "pattern" for an automaton of all texts (`schema_file`).
+  JSON schema, "pattern" for an automaton of all texts (`schema_file`) and "composition" for texts
+  of several languages (`composition_file`).
 - `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be
   `Vocabulary.to_arrays`, so that a store is complete in itself. Their digests MUST be
   `grammar_sha256` and `vocabulary.sha256`.
@@ -15,6 +16,10 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
   object, and of a string or an integer; with `key_order`, `escapes` and `lenient` they are the
   arguments of `load_schema`. A reader MUST NOT take any of them for a path.
 - `automaton.*` MUST be a minimal automaton of at most 20,000 states that accepts something.
+- A composition's `languages` are hosts and parts, each behind all that it names; the last one is
+  the composition itself. Their tensors have their numbers before their names, as ``0.table``.
+  ``host_ids`` MUST be, in ascending order, the tokens of the marked vocabulary
+  (`marked_vocabulary`) for which a host's table is; it is empty for a host that is a schema.
 - `steps` MUST be the streamlining steps, ``original`` first, each with the number of entries left
   after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
   depend on them.
@@ -66,6 +71,7 @@ from maskwright.analysis.nesting import read_json
 from maskwright.maskstore.damaged import EXPORT_AGAIN, reason, refuse
 from maskwright.maskstore.file.fileheader import (
     AUTOMATON,
+    COMPOSITION,
     ENTRIES,
     FORMAT,
     FORMAT_VERSION,
@@ -125,7 +131,9 @@ def _stamp(path: str | os.PathLike[str]) -> tuple[int, ...]:
 
 if TYPE_CHECKING:
     from maskwright.analysis.loading.sources import GrammarSource
+    from maskwright.maskstore.composition.tables import ComposedTables
     from maskwright.maskstore.entries.entry_table import EntryTable
+    from maskwright.maskstore.file.composition_file import ComposedContent
     from maskwright.maskstore.schema.compiled import SchemaTables
     from maskwright.maskstore.table.compiled import EngineTable
 
@@ -158,14 +166,20 @@ def _schema() -> ModuleType:
     return schema_file
 
 
-KINDS = {AUTOMATON: _automaton, ENTRIES: _entries, SCHEMA: _schema, PATTERN: _schema}
+def _composition() -> ModuleType:
+    from maskwright.maskstore.file import composition_file
+
+    return composition_file
+
+
+KINDS = {AUTOMATON: _automaton, ENTRIES: _entries, SCHEMA: _schema, PATTERN: _schema, COMPOSITION: _composition}
 """By the kind of a file, which what it holds has as its `file_kind`, what knows it: `written` makes
 of a store facts and tensors, `read` makes the store of them again, and `info` describes a file."""
 
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
 
-def save_store(store: AnyTable, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
+def save_store(store: AnyTable | ComposedTables, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
     """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
 
     store : what a store holds; a `Store` or `EntryStore` is one.
@@ -209,7 +223,7 @@ def read_store(
     vocabulary: VocabularySource | None = None,
     grammar: GrammarSource | None = None,
     mapped: bool = False,
-) -> tuple[AnyTable, Origin]:
+) -> tuple[AnyTable | ComposedContent, Origin]:
     """What `save_store` wrote, and the file that it is from.
 
     path : the file.
@@ -257,7 +271,7 @@ def read_store(
     found = _content_digest({key: value for key, value in header.facts.items() if key != "sha256"}, tensors)
     if found != header.facts["sha256"]:
         raise refuse(where, f"its content has sha256 {found[:8]}, expected {clip(header.facts['sha256'][:8])}")
-    shapes = tensors_of(header.facts["kind"])
+    shapes = tensors_of(header.facts)
     arrays = {name: _widened(where, name, shapes[name][0], array) for name, array in tensors.items()}
     own = _vocabulary(where, named, arrays)
     if grammar is None and header.own_grammar is not None:

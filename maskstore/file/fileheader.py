@@ -30,6 +30,8 @@ ENTRIES, AUTOMATON = "entries", "automaton"
 """The kinds of stores of grammars: of an `EntryTable` and of an `EngineTable`."""
 SCHEMA, PATTERN = "schema", "pattern"
 """The kinds of stores without a grammar (`schema_file`)."""
+COMPOSITION = "composition"
+"""The kind of a store of several languages (`composition_file`)."""
 
 _ALWAYS: Mapping[str, Any] = {
     "format": str,
@@ -65,6 +67,24 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
         "lenient": bool,
     },
     PATTERN: {**_ALWAYS, "name": str},
+    COMPOSITION: {**_ALWAYS, "languages": [dict]},
+}
+
+PARTS: Mapping[str, Mapping[str, Any]] = {
+    "text": {"name": str, "kind": str, "language": int, "most": int},
+    "json string": {"name": str, "kind": str, "language": int},
+    "special token": {"name": str, "kind": str, "tokens": list},
+    "token set": {"name": str, "kind": str, "tokens": list, "is_excluding": bool, "most": int},
+}
+"""Kind of a part -> the members of its JSON. A language is told by its number."""
+
+#: Kind of a language of a composition -> the members of its JSON.
+LANGUAGES: Mapping[str, Mapping[str, Any]] = {
+    **{
+        kind: {"kind": str} | {key: shape for key, shape in FACTS[kind].items() if key not in _ALWAYS}
+        for kind in (AUTOMATON, SCHEMA, PATTERN)
+    },
+    COMPOSITION: {"kind": str, "name": str, "host": int, "parts": [dict]},
 }
 
 TensorShapes = Mapping[str, tuple[type[np.generic], tuple[str, ...]]]
@@ -120,6 +140,15 @@ _TENSORS: Mapping[str, TensorShapes] = {
         "automaton.next_state": (np.int32, ("states", "256")),
         **_VOCABULARY,
     },
+    COMPOSITION: _VOCABULARY,
+}
+
+_OF_LANGUAGES: Mapping[str, TensorShapes] = {
+    **{
+        kind: {name: shape for name, shape in _TENSORS[kind].items() if name not in _VOCABULARY}
+        for kind in (AUTOMATON, SCHEMA, PATTERN)
+    },
+    COMPOSITION: {"host_ids": (np.int32, ("host ids",))},
 }
 
 _DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
@@ -193,7 +222,7 @@ def read_header(where: str, file: Any) -> Header:
     """
     metadata = file.metadata() or {}
     facts = read_facts(where, metadata)
-    grammar = _read_grammar(where, facts) if "grammar" in facts else None
+    grammar = read_own_grammar(where, facts) if "grammar" in facts else None
     n_tokens = facts["vocabulary"]["size"]
     known = {"tokens": n_tokens, "words": n_words(n_tokens)}
     if grammar is not None:
@@ -202,10 +231,10 @@ def read_header(where: str, file: Any) -> Header:
         _check_entries_facts(where, facts, grammar)
         known["steps"] = len(facts["steps"])
     elif facts["kind"] == AUTOMATON:
-        counts = dict(facts["counts"])
-        if len(counts) < len(facts["counts"]) or min(counts.values(), default=0) < 0:
-            raise refuse(where, f"the counts are {clip(facts['counts'])}, expected no name twice and no count below 0")
-    expected = tensors_of(facts["kind"])
+        _check_counts(where, facts)
+    elif facts["kind"] == COMPOSITION:
+        _check_languages(where, facts["languages"])
+    expected = tensors_of(facts)
     found = set(file.keys())
     if found != expected.keys():
         missing, unknown = sorted(expected.keys() - found), sorted(found - expected.keys())
@@ -218,9 +247,50 @@ def read_header(where: str, file: Any) -> Header:
     return Header(metadata[METADATA_KEY], facts, grammar, tensors, sizes)
 
 
-def tensors_of(kind: str) -> TensorShapes:
-    """The tensors of a store of a kind."""
-    return _TENSORS[kind]
+def tensors_of(facts: Mapping[str, Any]) -> TensorShapes:
+    """The tensors of a store. facts : the members of its JSON.
+
+    Those of a composition's languages have their number before their names.
+    """
+    found = dict(_TENSORS[facts["kind"]])
+    for number, language in enumerate(facts.get("languages", ())):
+        for name, (dtype, words) in _OF_LANGUAGES[language["kind"]].items():
+            own = tuple(word if word.isdigit() else f"{number} {word}" for word in words)
+            found[f"{number}.{name}"] = dtype, own
+    return found
+
+
+def _check_counts(where: str, facts: Mapping[str, Any]) -> None:
+    counts = dict(facts["counts"])
+    if len(counts) < len(facts["counts"]) or min(counts.values(), default=0) < 0:
+        raise refuse(where, f"the counts are {clip(facts['counts'])}, expected no name twice and no count below 0")
+
+
+def _check_languages(where: str, languages: list[Any]) -> None:
+    for number, facts in enumerate(languages):
+        at = f"languages[{number}]"
+        _need_shape(where, facts, LANGUAGES, at)
+        if facts["kind"] == AUTOMATON:
+            _check_counts(where, facts)
+        named = []
+        if facts["kind"] == COMPOSITION:
+            for k, part in enumerate(facts["parts"]):
+                _need_shape(where, part, PARTS, f"{at}.parts[{k}]")
+            named = [facts["host"], *(part["language"] for part in facts["parts"] if "language" in part)]
+        for language in named:
+            if not 0 <= language < number:  # so none is inside itself
+                raise refuse(where, f"{at} names language {language}, expected one before it")
+    if not languages or languages[-1]["kind"] != COMPOSITION:
+        raise refuse(where, f"the last of its {len(languages)} languages is no composition")
+
+
+def _need_shape(where: str, facts: Mapping[str, Any], shapes: Mapping[str, Any], at: str) -> None:
+    """Check that facts have the shape of their kind."""
+    kind = facts.get("kind")
+    if not isinstance(kind, str) or kind not in shapes:
+        raise refuse(where, f"{at}.kind is {clip(kind)}, expected one of {', '.join(shapes)}")
+    if wrong := misfit(facts, shapes[kind], at):
+        raise refuse(where, wrong)
 
 
 def _check_entries_facts(where: str, facts: Mapping[str, Any], grammar: Grammar) -> None:
@@ -276,9 +346,7 @@ def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
         )
     kind = facts.get("kind", ENTRIES)
     if not isinstance(kind, str) or kind not in FACTS:
-        raise refuse(
-            where, f"its kind is {clip(kind)}, expected {ENTRIES!r} or {AUTOMATON!r}, {SCHEMA!r} or {PATTERN!r}"
-        )
+        raise refuse(where, f"its kind is {clip(kind)}, expected one of {', '.join(FACTS)}")
     wrong = misfit(facts, FACTS[kind], "metadata")
     if wrong is not None:
         raise refuse(where, wrong)
@@ -335,7 +403,8 @@ def with_printable_names(grammar: Grammar) -> Grammar:
     return grammar if named == grammar else named
 
 
-def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
+def read_own_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
+    """The grammar that facts have. Raises: StoreError if it is not what maskwright writes."""
     try:
         grammar = Grammar.from_dict(facts["grammar"])
     except GrammarError as error:

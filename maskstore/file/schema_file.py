@@ -30,11 +30,18 @@ Array = npt.NDArray[Any]
 def written(store: SchemaTables) -> tuple[dict[str, Any], dict[str, Array]]:
     """The constraint's own members of the JSON, and its tensors.
 
-    Raises: StoreError if the constraint is not known, or has values that JSON does not have.
+    Raises: StoreError if the constraint is not known; and as `described`.
     """
-    constraint = store.constraint
-    if constraint is None:
+    if store.constraint is None:
         raise StoreError(f"the tables of {store.name} have no file: keep the schema itself, and build the store again")
+    return described(store.constraint)
+
+
+def described(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The members of the JSON that say a constraint, and its tensors.
+
+    Raises: StoreError if it has values that JSON does not have.
+    """
     if isinstance(constraint, Regex):
         automaton = constraint.automaton
         return {"kind": PATTERN, "name": constraint.name}, {
@@ -65,10 +72,11 @@ def read(file: Content) -> SchemaTables:
 
     Raises: StoreError if it is not what maskwright writes; and as `tables_of`.
     """
-    return tables_of(_constraint(file.where, file.header.facts, file.arrays), file.vocabulary)
+    return tables_of(constraint_of(file.where, file.header.facts, file.arrays), file.vocabulary)
 
 
-def _constraint(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> JsonSchema | Regex:
+def constraint_of(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Array]) -> JsonSchema | Regex:
+    """What `described` has described. Raises: StoreError if it is not what maskwright writes."""
     if facts["kind"] == PATTERN:
         return Regex(printable(facts["name"]), _automaton(where, arrays))
     try:

@@ -16,7 +16,7 @@ all continuations that begin alike (`Ways`, `_moves`). So is which configuration
 shifts, a least fixed point over finitely many (`Ways.reach`). And continuations that come to the
 same set in every state that their first symbol leads to are one (`_alike`), since no cell further
 down can tell them apart. `_raw` and `_kept` remember what takes time to work out, and leave out
-what is at hand. tests/naive_configurations.py is the plain form.
+what is at hand. tests/naive/naive_configurations.py is the plain form.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ completions, passes of the model and masks, without what compiles the grammar or
 
 - Models: the bundled one; and 24 layers of the shape of Qwen 2.5 0.5B with random weights and Mistral 7B's tokenizer, the weights of a byte
   each (int8) or float32. The bundled model's passes are short, so that masks and Python weigh.
-- Texts: of json_gsm8k, conll, xml_person and rpg_template as tests/domino_tasks.py draws them, with words of the standard library's
-  docstrings, and of c as tests/domino_c.py does, in one layout each; json has the texts of json_gsm8k, without their schema. With --from
-  FOLDER those in FOLDER/GRAMMAR/* are taken, where that is there. Counts are learned from --learned other texts (with a folder: from those
-  behind the first N).
+- Texts: of json_gsm8k, conll, xml_person and rpg_template as tests/support/domino_tasks.py draws them, with words of the standard library's
+  docstrings, and of c as tests/support/domino_c.py does, in one layout each; json has the texts of json_gsm8k, without their schema. With
+  --from FOLDER those in FOLDER/GRAMMAR/* are taken, where that is there. Counts are learned from --learned other texts (with
+  a folder: from those behind the first N).
 - Times: CPU seconds with one thread of PyTorch, the least of --repeats; all ways of a text in turn, after one run of each that does not
   count.
 - calls_a_token: passes of the model for a token. They do not depend on the machine; a GPU reads a few tokens in the time of one.

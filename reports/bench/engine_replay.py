@@ -3,8 +3,8 @@
 python reports/bench/engine_replay.py [--tokenizer mistral-7b-v0.1] [--files N]
 
 Files are those of the test data and the standard library of the running Python. A file that is refused somewhere is held against the
-grammar by an independent parse (tests/oracle.py: Python's `re` for the longest match, Lark's tables, Lark's indentation): if that takes
-the whole file, the refusal is false. Files of less than 20,000 characters that masks take are held against it too.
+grammar by an independent parse (tests/naive/oracle.py: Python's `re` for the longest match, Lark's tables, Lark's indentation): if that
+takes the whole file, the refusal is false. Files of less than 20,000 characters that masks take are held against it too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from rich.progress import track
 import maskwright as mw
 from maskwright.analysis.errors import IllegalTokenError
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "naive"))
 
 
 def texts(limit: int) -> list[tuple[str, str]]:

@@ -28,7 +28,8 @@ from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report.forecast import SIZES, forecast
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "naive"))
 
 TEXTS, TOKENS = 24, 60
 

@@ -1,6 +1,7 @@
 """What code each benchmark measures, and content hashes of it.
 
-A record keeps the hashes of the day (`write_record`), and docs/records.md says what has changed since. Folders count with all below them.
+A record keeps the hashes of the day (`write_record`), and docs/internals/records.md says what has changed since.
+Folders count with all below them.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
     "post_counts": (*_ENTRIES, "src/maskwright/report"),
     "proof_mutations": ("analysis", "maskstore", "decoding"),
     "pyformlang_agreement": (*_READ, "analysis/legality"),
-    "reach": (*_STORE, *_ENGINE, "tests/byte_parser.py"),
+    "reach": (*_STORE, *_ENGINE, "tests/support/byte_parser.py"),
     "regexes": ("analysis/regex", "maskstore/index", *_SCHEMA),
     "restrictions": ("analysis/restrict", *_STORE, *_ENGINE),
     "schema_coverage": _SCHEMA,

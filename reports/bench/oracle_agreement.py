@@ -1,4 +1,4 @@
-"""The engine against an independent oracle (tests/oracle.py: Python's `re`, Lark's LALR tables), on sampled (prefix, token) pairs.
+"""The engine against an independent oracle (tests/naive/oracle.py: Python's `re`, Lark's LALR tables), on sampled (prefix, token) pairs.
 
 The prefixes end at random token boundaries of real Python files. At each, half of the tokens are allowed by the mask and half refused;
 half of the refused ones begin with a byte that may come, so that it takes more than a look at the first byte to refuse them.
@@ -25,7 +25,8 @@ from maskwright.analysis.errors import IllegalTokenError
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "naive"))
 
 from oracle import Oracle
 

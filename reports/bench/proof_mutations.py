@@ -41,7 +41,10 @@ def outcome(change: Change, folder: Path) -> dict[str, object]:
     file.write_text(text.replace(change.old, change.new, 1))
     begin = time.perf_counter()
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-m", "slow or not slow", *change.tests.split()]
-    environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests'}"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{folder / 'src'}:{folder / 'tests' / 'support'}:{folder / 'tests' / 'naive'}",
+    }
     try:
         ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
         last = (ended.stdout.strip().splitlines() or [""])[-1]

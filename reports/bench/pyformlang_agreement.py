@@ -19,7 +19,8 @@ from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.legality.bar_hillel import never_legal_pyformlang
 from maskwright.analysis.legality.deciders import Deciders
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests" / "naive"))
 from grammars import random_grammar
 
 

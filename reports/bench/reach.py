@@ -32,7 +32,8 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.vocabulary.encoders import load_encoder
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "naive"))
 from byte_parser import ByteParser, Reach, TextResult, judge_negative, judge_positive
 
 SOURCES: dict[str, tuple[str, ...]] = {

@@ -17,7 +17,7 @@ Only such places are held at which the list is whole:
 
 What is not certain stays open: any other object, names that are bound there, texts that jedi fails
 to read. Some texts are refused all the same, which Python may take, since few are such:
-docs/names.md lists them.
+docs/restrictions.md lists them.
 """
 
 from __future__ import annotations

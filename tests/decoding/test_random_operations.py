@@ -83,7 +83,7 @@ class Trial:
 
     def made(self, constraint: Any, how: str, folder: Path) -> Any:
         store = mw.build_store(constraint, self.vocabulary, lazy=how == "lazy")
-        if how in ("saved", "mapped") and not isinstance(store, mw.ComposedStore):
+        if how in ("saved", "mapped"):
             store.save(folder / "store.safetensors")
             return mw.load_store(folder / "store.safetensors", vocabulary=self.vocabulary, mapped=how == "mapped")
         return (

@@ -1,7 +1,7 @@
 """Domino's task c, a small part of C: must accept programs of it drawn at random with a fixed seed; must refuse their mutants (a token
 dropped, doubled, inserted, replaced and so on) in which gcc finds an error of syntax, after what they share with the program.
 
-Reference: the description in tests/domino_c.py, and gcc's syntax.
+Reference: the description in tests/support/domino_c.py, and gcc's syntax.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mutations import mutants
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "support"))
 
 import domino_c
 

@@ -2,7 +2,7 @@
 those of their mutants that still are of the task; must refuse the other mutants (pieces dropped, doubled, swapped or replaced), somewhere.
 
 Reference: Python's json or xml.etree and a check of the schema; for rpg_template a reading line by line, with Python's json for the holes
-(tests/domino_tasks.py).
+(tests/support/domino_tasks.py).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "support"))
 
 import domino_tasks
 

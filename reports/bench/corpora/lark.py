@@ -2,7 +2,7 @@
 that are installed; must refuse what Lark's own parser refuses of mutants of these files (pieces of some lines, one or two of their tokens
 dropped, doubled, swapped or replaced, with a fixed seed), somewhere. Mutants that Lark still takes must be accepted too.
 
-Reference: lark.load_grammar, by tests/lark_syntax.py.
+Reference: lark.load_grammar, by tests/support/lark_syntax.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 from common import data_paths
 
 ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+sys.path.insert(0, str(ROOT / "tests" / "naive"))
 
 FOLDERS = ("analysis", "tests", "reports")
 PACKAGES = ("lark", "sympy")

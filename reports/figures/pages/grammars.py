@@ -31,7 +31,7 @@ c.figure("Four of the # damaged texts", c_reach("texts"))
 c.holds("Four of the", c_reach("known") == 4)
 
 drawn = 1_000
-domino.given("1,000 texts of each task", "n_texts of tests/domino_tasks.py")
+domino.given("1,000 texts of each task", "n_texts of tests/support/domino_tasks.py")
 for name in ("json_gsm8k", "conll", "xml_person", "rpg_template"):
     both = stores(domino, f"domino.{name}", f"| {name} | ")
     domino.figure("those of # mutants", both("positive/texts") + both("negative/texts") - drawn)

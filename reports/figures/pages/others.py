@@ -5,20 +5,17 @@ from __future__ import annotations
 from ..facts import constant, record
 from ..page import About, Page
 
-audit = Page("docs/audit.md")
 commands = Page("docs/commands.md")
-glossary = Page("docs/glossary.md")
+glossary = Page("docs/internals/glossary.md")
 howto = Page("docs/grammar-howto.md")
-playground = Page("docs/playground.md")
 semantics = Page("docs/semantics.md")
 ahead = Page("docs/internals/ahead.md")
+kinds = Page("docs/internals/engine.md")
 library = Page("docs/grammars/README.md")
 linting = Page("docs/linting.md")
-coming = Page("docs/coming-from.md")
+front_ends = Page("docs/front-ends.md")
 trouble = Page("docs/troubleshooting.md")
-PAGES = (audit, commands, glossary, howto, playground, semantics, ahead, library, linting, coming, trouble)
-
-audit.given("It was seen in 11 masks", "what is shown above it")
+PAGES = (commands, glossary, howto, semantics, ahead, kinds, library, linting, front_ends, trouble)
 
 wheels = record("wheels")("wheels").values()
 commands.given("for Python 3.13 to 3.11", "the versions of which there are wheels")
@@ -36,20 +33,20 @@ glossary.given("bits in 32-bit words", "a definition")
 glossary.given("three bytes that no UTF-8 text holds", "a definition")
 howto.limit("which may have #.", constant("analysis/lexing/transducer.py", "STATE_LIMIT"))
 
-coming.limit("goes back # tokens unless", constant("decoding/matcher.py", "DEFAULT_ROLLBACK"))
+front_ends.limit("goes back # tokens unless", constant("decoding/matcher.py", "DEFAULT_ROLLBACK"))
 trouble.given("in 16 bits", "a type of floats")
 
-playground.given("one of the 256 bytes", "a byte has 256 values")
+commands.given("one of the 256 bytes", "a byte has 256 values")
 server = "src/maskwright/playground/server.py"
-playground.limit("Bodies have at most # bytes", constant(server, "MOST_BODY"))
-playground.limit("texts # characters", constant("src/maskwright/playground/questions.py", "MOST_TEXT"))
-playground.given("constraints 1,000,000 (in UTF-8)", "what a server takes of a request by default")
-playground.limit(
+commands.limit("Bodies have at most # bytes", constant(server, "MOST_BODY"))
+commands.limit("texts # characters", constant("src/maskwright/playground/questions.py", "MOST_TEXT"))
+commands.given("constraints 1,000,000 (in UTF-8)", "what a server takes of a request by default")
+commands.limit(
     "A request has # seconds for its headers and # for its body",
     constant(server, "HEADER_SECONDS"),
     constant(server, "READ_SECONDS"),
 )
-playground.limit("At most # requests are under way", constant(server, "MOST_CONNECTIONS"))
+commands.limit("At most # requests are under way", constant(server, "MOST_CONNECTIONS"))
 
 semantics.given("A line 2,147,483,647 columns in", "the largest of C's ints, as CPython counts columns")
 semantics.limit("more than # readings at one place", constant("decoding/engine/constants.py", "MAX_STACKS"))
@@ -72,5 +69,6 @@ installed = [wheel["cpu_seconds_to_the_first_masks"] for wheel in wheels]
 ahead.figure("a wheel they take # to #, since", min(installed), max(installed))
 ahead.figure("JSON # ns instead of #;", *(About(steps(f"json/{way}")) for way in ("ahead", "numba")))
 ahead.figure("python.lark # instead of #.", *(About(steps(f"lark:python/{way}")) for way in ("ahead", "numba")))
+
 
 library.given("SQLite 3.40 statements", "a version of SQLite")

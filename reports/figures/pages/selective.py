@@ -32,7 +32,7 @@ cuda = record("selective-cuda")
 page.holds("On one NVIDIA H200", cuda("device") == "NVIDIA H200")
 products = {head["batch"]: head for head in cuda("head")}
 page.figure(
-    "the full product takes # ms for one text and # for\n#,", products[1]["full_ms"], products[256]["full_ms"], 256
+    "the full product takes # ms for one text and # for #,", products[1]["full_ms"], products[256]["full_ms"], 256
 )
 least = min(ms for head in products.values() for _, ms in head["selective_ms"])
 page.figure("the selective one # ms or more", least)

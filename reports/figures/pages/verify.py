@@ -29,3 +29,4 @@ for name, text in (("sql", "longest, # CPU s, and # GB of memory"), ("python", "
 page.given("verify.py --seconds 1500", "an option of the command that made the record")
 page.limit("more than # million visits", constant("maskstore/verify/verification.py", "MOST_VISITS") / 1e6)
 page.limit("a text of more than # readings", constant("decoding/engine/constants.py", "MAX_STACKS"))
+page.given("It was seen in 11 masks", "what is shown above it")

@@ -23,7 +23,7 @@ Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidanc
 OF_SCHEMAS = ("style", "whitespace", "key_order", "escapes", "no_additional_properties", "lenient", "documents")
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
 """The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
-_OF_ALL_COMPOSITIONS = ("analyze", "info", "complete", "serve-check", "warm-up")
+_OF_ALL_COMPOSITIONS = ("analyze", "export", "info", "complete", "serve-check", "warm-up")
 _OF_LARK_FILES = (*_OF_ALL_COMPOSITIONS, "lint", "explain", "validate", "learn")
 """The commands that take any composition, and those that take Lark files with parts."""
 _SUFFIXES: dict[str, Syntax] = {".lark": "lark", ".json": "schema", ".gbnf": "gbnf", ".ebnf": "ebnf"}

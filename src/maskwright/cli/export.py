@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.command import NeededTokenizer, Rules, command
 from maskwright.cli.common import (
+    build_or_find,
     check_writable,
-    load_or_build_store,
     progress_bars,
     say,
     seconds_since,
@@ -59,7 +59,7 @@ def export(
                 given, vocabulary, streamlined=not original, rules=rules, context=context, progress=progress
             )
     else:
-        store = load_or_build_store(grammar, tokenizer, options, rules, refresh)
+        store = build_or_find(options.read(grammar), tokenizer, rules, refresh)
     save_store(store, output)
     facts = {**store_info(output), "cpu_seconds": seconds_since(begin)}
     if write_json(json_file, facts):

@@ -87,10 +87,12 @@ def validate(
     outputs, texts = (json_file, resume), tuple(paths or ())
     check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
     check_paths(texts)
-    composed = is_composition(store, options)
-    in_lark = is_constraint(store, options) and syntax_of(store, options) == "lark" and not composed
+    in_lark = (
+        is_constraint(store, options) and syntax_of(store, options) == "lark" and not is_composition(store, options)
+    )
     loaded = None if in_lark else load_any_store(store, tokenizer, options)
-    of_schema = getattr(loaded, "engine", "") == "schema"
+    engine = getattr(loaded, "engine", "")
+    of_schema = engine == "schema"
     if check is None:
         check = "sample" if of_schema and not paths else "replay"
     if model is not None and check != "sample":
@@ -103,7 +105,8 @@ def validate(
         check_not_texts(outputs, texts, suffixes or suffixes_of(find_source(path_or_text(store)).name))
         loaded = load_or_build_store(store, tokenizer, options)
     else:
-        own = (".json", ".jsonl", ".ndjson") if of_schema else () if composed else suffixes_of(loaded.grammar.name)
+        known = {"schema": (".json", ".jsonl", ".ndjson"), "composition": ()}
+        own = known[engine] if engine in known else suffixes_of(loaded.grammar.name)
         check_not_texts(outputs, texts, suffixes or own)
     next_token = None if model is None else _next_token(loaded, model, seed)
     try:

@@ -78,6 +78,7 @@ _CONSTRAINT = (
     ("grammar sha256", "{grammar[sha256]:.16}"),
     ("pattern", "{pattern[name]} ({pattern[states]:,} states)"),
     ("schema", "{schema[name]} ({schema[bytes]:,} bytes)"),
+    ("composition", "{composition[name]}"),
     (
         "texts",
         "white space {schema[whitespace]}, key order {schema[key_order]}, escapes {schema[escapes]}{lenient}",
@@ -341,8 +342,8 @@ def _language(one: Mapping[str, Any]) -> str:
 def render_store_facts(facts: dict[str, Any]) -> RenderableType:
     """A store's facts in two columns, followed by a second table that depends on the kind of store.
 
-    The second table has the bytes of each part of the engine's table, or, for a streamlined store
-    of entries, the number of entries after each step.
+    The second table has the bytes of each part of the engine's table, the parts of a composition,
+    or, for a streamlined store of entries, the number of entries after each step.
 
     facts : of `maskwright.maskstore.file.fileformat.store_info`. If they have `cpu_seconds` too,
         that time is shown as "ready in".
@@ -362,6 +363,9 @@ def render_store_facts(facts: dict[str, Any]) -> RenderableType:
     rows = table("", "", rows=(filled(known, _CONSTRAINT) | index | filled(known, _STORE)).items())
     if facts["kind"] == "automaton":
         return Group(rows, "", _table_parts(facts["table_bytes"]))
+    if facts["kind"] == "composition":
+        parts = [(part["name"], part["kind"]) for part in facts["composition"]["parts"]]
+        return Group(rows, "", table("part", "kind", rows=parts))
     if len(facts.get("steps", ())) < 2:
         return rows
     steps = [f"{count:,}" for count in facts["steps"].values()]

@@ -75,8 +75,7 @@ class BaseStore:
 
         Of a schema or a pattern the file has no tables: it is built again.
 
-        Raises: as `save_store`; StoreError for a schema of values that JSON does not have, and for
-        a composition, which has no file.
+        Raises: as `save_store`; StoreError for a schema of values that JSON does not have.
         """
         # PERF: a decoder is not kept waiting for what writes files
         from maskwright.maskstore.file.fileformat import save_store

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, NoReturn, TypeAlias
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,14 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import printable
 from maskwright.analysis.composition.compose import Composition, InJsonString, Part
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
-from maskwright.analysis.errors import GrammarError, StoreError, VocabularyError
+from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.load import JsonSchema
-from maskwright.decoding.composition.readings import start_of
+from maskwright.decoding.composition.json_string_cursor import start_of
 from maskwright.maskstore.composition.json_strings import json_string_tokens
-from maskwright.maskstore.composition.splits import marked_vocabulary, splits_of
+from maskwright.maskstore.composition.splits import host_vocabulary, marked_vocabulary, splits_of
 from maskwright.maskstore.composition.tables import (
     AnyPart,
     ComposedTables,
@@ -32,13 +32,20 @@ from maskwright.maskstore.composition.tables import (
     Words,
     last_bytes,
 )
+from maskwright.maskstore.file.composition_file import ComposedContent
+from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.table.write import used_tokens, with_tokens
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.stores.base import BaseStore
+from maskwright.stores.schema_store import build_schema_store
 
 BuildStore: TypeAlias = Callable[[Any, Vocabulary], Any]
 """What makes the store of a host or a part, of any kind, and a vocabulary."""
+
+Host: TypeAlias = tuple[InnerStore, npt.NDArray[np.int32]]
+"""The store of a host that is a grammar, and its `ComposedTables.host_ids`."""
+NO_HOSTS: Mapping[int, Host] = MappingProxyType({})
 
 _OF_TOKEN = 12
 """The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
@@ -53,13 +60,6 @@ class ComposedStore(ComposedTables, BaseStore):
 
     A pickle holds the composition's stores.
     """
-
-    def save(self, path: str | os.PathLike[str]) -> NoReturn:
-        """Raises StoreError: the stores of a composition's grammars are kept in the cache."""
-        raise StoreError(
-            f"{self.name} is a composition, which has no file of its own; build it again with mw.cached_store, which keeps the stores of "
-            "its grammars"
-        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         # what is kept with the store (`kept_with`) stays here
@@ -77,12 +77,15 @@ class ComposedStore(ComposedTables, BaseStore):
         return f"<ComposedStore {printable(self.name)} x {printable(self.vocabulary.name)}: {len(self.parts)} parts>"
 
 
-def build_composed_store(composition: Composition, vocabulary: VocabularySource, build: BuildStore) -> ComposedStore:
+def build_composed_store(
+    composition: Composition, vocabulary: VocabularySource, build: BuildStore, hosts: Mapping[int, Host] = NO_HOSTS
+) -> ComposedStore:
     """The store of a composition and a vocabulary.
 
     composition : what `compose` or `read_composition` returns.
     vocabulary : what `load_vocabulary` accepts.
     build : makes the store of a host or a part, anew or from the cache.
+    hosts : of compositions whose host is a grammar, by their `id`, those that are there already.
 
     Raises: as `build_store`, for the host and each part; VocabularyError for a special token that
     the vocabulary does not have.
@@ -92,11 +95,30 @@ def build_composed_store(composition: Composition, vocabulary: VocabularySource,
     known: dict[Dfa | None, frozenset[int]] = {}
     first = tuple(_first_bytes(part, vocabulary, known) for part in parts)
     ids = None
-    if composition.host.kind == "grammar":
+    if id(composition) in hosts:
+        host, ids = hosts[id(composition)]
+    elif composition.host.kind == "grammar":
         host, ids = _host_store(_inner_store(composition.host, marked_vocabulary(vocabulary), build), vocabulary.size)
     else:
         host = build(composition.host, vocabulary)
     return ComposedStore(composition.name, vocabulary, composition, host, parts, first, ids)
+
+
+def stored_composition(content: ComposedContent, store_of: Callable[[EngineTable], InnerStore]) -> ComposedStore:
+    """The store of what a file holds. store_of : makes the store of a grammar's table.
+
+    Raises: as `build_composed_store`.
+    """
+    hosts: dict[int, Host] = {one: (store_of(table), ids) for one, (table, ids) in content.hosts.items()}
+
+    def build(inner: Any, tokens: Vocabulary) -> Any:
+        if inner.kind == "composition":
+            return build_composed_store(inner, tokens, build, hosts)
+        if inner.kind == "grammar":
+            return store_of(content.tables[inner.digest, tokens.digest])
+        return build_schema_store(inner, tokens)
+
+    return build_composed_store(content.composition, content.vocabulary, build, hosts)
 
 
 def _first_bytes(part: AnyPart, vocabulary: Vocabulary, known: dict[Dfa | None, frozenset[int]]) -> frozenset[int]:
@@ -111,7 +133,7 @@ def _first_bytes(part: AnyPart, vocabulary: Vocabulary, known: dict[Dfa | None, 
     start = start_of(part, splits_of(vocabulary))
     if start is None:
         return frozenset()
-    is_all = start.accepts()
+    is_all = start.can_end()
     found = frozenset(byte for byte in range(MARK) if is_all or start.reads(bytes((byte,))))
     if is_object:
         known[space] = found
@@ -159,20 +181,16 @@ def _inner_store(inner: Any, vocabulary: Vocabulary, build: BuildStore) -> Inner
     return found  # type: ignore[no-any-return]
 
 
-def _host_store(store: Any, n_tokens: int) -> tuple[InnerStore, npt.NDArray[np.int32]]:
+def _host_store(store: Any, n_tokens: int) -> Host:
     """The store of a host without the tokens that it never takes; and the ids of those that it has.
 
     store : for the marked vocabulary, in which the first `n_tokens` are the vocabulary's.
     """
-    marked = store.vocabulary
     ids = used_tokens(store.table)
     if FEW * np.searchsorted(ids, n_tokens) > n_tokens:
         # PERF: a mask of many tokens is copied faster than its tokens are numbered anew
-        return store, np.arange(marked.size, dtype=np.int32)
-    tokens = tuple(marked.tokens[token] for token in ids.tolist())
-    eos = tuple(np.searchsorted(ids, marked.eos).tolist())
-    special = {at: marked.special[token] for at, token in zip(eos, marked.eos, strict=True)}
-    vocabulary = Vocabulary(marked.name, tokens, special, eos)
+        return store, np.arange(store.vocabulary.size, dtype=np.int32)
+    vocabulary = host_vocabulary(store.vocabulary, ids)
     return replace(store, vocabulary=vocabulary, table=with_tokens(store.table, ids, vocabulary)), ids
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from maskwright.analysis.arguments import as_boolean, need_progress
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.nesting import on_own_stack
+from maskwright.maskstore.damaged import reason, refuse
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.stores.base import FiledStore
 from maskwright.stores.first_call import say_what_is_compiled
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     from maskwright.maskstore.file.fileformat import Origin
     from maskwright.maskstore.vocabulary import VocabularySource
     from maskwright.stores.closing import Close, Closing, Keep
+    from maskwright.stores.composed_store import ComposedStore
     from maskwright.stores.entry_store import EntryStore
     from maskwright.stores.schema_store import SchemaStore
 
-    AnyStore: TypeAlias = "Store | EntryStore | SchemaStore"
+    AnyStore: TypeAlias = "Store | EntryStore | SchemaStore | ComposedStore"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -118,7 +121,8 @@ def load_store(
         fine): altered pages are not checked again, and reading what was cut off ends the process.
 
     While this runs, nobody may cut the file off in place; `save_store` replaces a file as a whole.
-    A file of a schema or a pattern gives a `SchemaStore`, which is built again.
+    A file of a schema or a pattern gives a `SchemaStore`, which is built again, and one of a
+    composition a `ComposedStore`, of which schemas and patterns are.
 
     The arrays are read-only. `Vocabulary.checked` is not kept, because it is a fact about the
     machine that built the store.
@@ -130,6 +134,7 @@ def load_store(
     """
     from maskwright.maskstore.file.fileformat import read_store
 
+    found: Any
     found, origin = read_store(path, vocabulary, grammar, as_boolean("mapped", mapped))
     if found.file_kind == "automaton":
         say_what_is_compiled("grammar")
@@ -139,9 +144,16 @@ def load_store(
         from maskwright.stores.entry_store import EntryStore
 
         return EntryStore.of(found).loaded_from(origin)
+    say_what_is_compiled(found.file_kind)
+    if found.file_kind == "composition":
+        from maskwright.stores.composed_store import stored_composition
+
+        try:
+            return stored_composition(found, Store.of)
+        except MaskwrightError as error:
+            raise refuse(os.fsdecode(path), f"its composition has no store: {reason(error)}") from error
     from maskwright.stores.schema_store import SchemaStore
 
-    say_what_is_compiled("schema")
     return SchemaStore.of(found)
 
 

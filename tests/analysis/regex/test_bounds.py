@@ -7,6 +7,7 @@ import random
 import re
 
 import pytest
+from random_patterns import random_pattern
 from shares import share
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
@@ -17,7 +18,6 @@ from maskwright.analysis.regex.bounds import check_least, check_least_searched, 
 from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.tree import Node
-from tests.random_patterns import random_pattern
 
 SINGLES = ("a", "b", "ab", "aab", "[ab]", ".", "", r"[^\s\S]", "(?:a|ab|abc)", "(?:ab|ac|b|)", "\u00e9")
 REPEATS = ("*", "+", "?", "{1,2}", "{2}", "{0,3}", "{1,}", "{0}", "{3,9}", "{7}")

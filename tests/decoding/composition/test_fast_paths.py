@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from naive_composition import LETTERS, random_case
+from shares import share
 
 import maskwright as mw
-from maskwright.decoding.composition.cursor import Cursor
-from maskwright.decoding.composition.cursors import GrammarCursor, JsonCursor, PatternCursor
+from maskwright.decoding.composition.cursors import Cursor, GrammarCursor, JsonCursor, PatternCursor
 from maskwright.decoding.composition.exits import Exits
-from maskwright.decoding.composition.readings import Rules
+from maskwright.decoding.composition.masks import Shared
 from maskwright.decoding.composition.text import ComposedText
-from maskwright.maskstore.composition.json_places import START, falls_below, place_after
+from maskwright.maskstore.composition.json_places import START, Place, closes, place_after
 from tests.decoding.composition.test_random import parts_of, vocabulary_of
-from tests.naive_composition import LETTERS, random_case
-from tests.shares import share
 
 JSON_LETTERS = '"\\/bnu0123[]{},: ae<>'
 PIECES = [
@@ -56,29 +55,29 @@ def check_readings(matcher: Any, store: mw.ComposedStore, kinds: set[type]) -> N
         if reading.back is None:
             continue
         kinds.add(type(getattr(reading.cursor, "_inner", reading.cursor)))
-        fast, naive = np.zeros((2, store.n_words), np.uint32)
+        fast, naive = np.zeros((2, store.n_words), np.int32)
         exits = reading.back.exits(reading.part)
         told = reading.cursor.fill_part(fast, exits)
         naive_fill(reading.cursor, naive, exits)
         assert (fast == naive).all(), (matcher.said(), reading.cursor)
-        assert told == (reading.cursor.accepts(), bool(naive.any())), matcher.said()
+        assert told == (reading.cursor.can_end() and exits.behind is None, bool(naive.any())), matcher.said()
 
 
 def check_kept(matcher: Any, store: mw.ComposedStore, words: np.ndarray) -> None:
-    """Write the mask, and compare it with that of a text of new rules, for which nothing is kept."""
+    """Write the mask, and compare it with that of a text that shares nothing, for which nothing is kept."""
     try:
         matcher.fill(words)
     except mw.DeadEndError:
         words[:] = 0
-    naive = np.zeros(store.n_words, np.uint32)
-    copy = ComposedText(store, 0, Rules(store, 0))
+    naive = np.zeros(store.n_words, np.int32)
+    copy = ComposedText(store, 0, Shared(store, 0))
     copy.reset()
     copy.load((matcher.text.said, 0))
     for reading in copy._close() if not copy.is_finished() else ():
-        one = np.zeros(store.n_words, np.uint32)
-        copy._masks._write(reading, one)
+        one = np.zeros(store.n_words, np.int32)
+        copy._shared.masks._write(reading, one)
         naive |= one
-    assert (words[: store.n_words] == naive).all() and not words[store.n_words :].any(), matcher.said()
+    assert (words[: store.n_words] == naive.view(np.uint32)).all() and not words[store.n_words :].any(), matcher.said()
 
 
 def walk(store: mw.ComposedStore, rng: random.Random, steps: int, kinds: set[type]) -> None:
@@ -148,7 +147,7 @@ def test_places(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(200):
         data = "".join(rng.choices(JSON_LETTERS, k=rng.randrange(12))).encode()
-        depth, inside, least = 0, 0, 0
+        depth, inside, states = 0, 0, [(0, 0)]
         for byte in data:
             if inside:
                 inside = 1 if inside == 2 else {0x22: 0, 0x5C: 2}.get(byte, 1)
@@ -156,10 +155,15 @@ def test_places(seed: int) -> None:
                 inside = 1
             else:
                 depth += (byte in b"[{") - (byte in b"]}")
-                least = min(least, depth)
+            states.append((inside, depth))
         cut = rng.randrange(len(data) + 1)
         assert place_after(data[cut:], place_after(data[:cut], START)) == place_after(data, START) == (inside, depth)
-        assert falls_below(data, START) == (least < 0)
+        place, behind = Place(*states[cut]), [state for state, byte in zip(states[cut + 1 :], data[cut:], strict=True)]
+        blank = len(data[cut:]) - len(data[cut:].rstrip(b" "))
+        # once all is closed that was open there is only white space
+        early = [] if place == START else behind[: len(behind) - blank - 1]
+        wanted = states[-1] == START and START not in early and all(depth >= 0 for _, depth in behind)
+        assert place.depth < 0 or closes(data[cut:], place) == wanted, (data, cut)
 
 
 def test_equal_parts_at_different_starts_are_one_reading() -> None:
@@ -183,4 +187,4 @@ def test_equal_parts_at_different_starts_are_one_reading() -> None:
 def test_what_is_kept_is_shared_by_texts() -> None:
     store = mw.build_store(mw.compose('start: "<" A ">"\n%declare A', {"A": mw.load_regex("a+")}), "python-tiny")
     one, other = store.matcher(4).text, store.matcher(4).text
-    assert one._rules is other._rules and one._know() is other._know()
+    assert one._shared is other._shared and one._know() is other._know()

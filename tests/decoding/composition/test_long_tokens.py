@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import maskwright as mw
-from maskwright.decoding.composition import cursors
-from maskwright.decoding.composition.cursor import Cursor
+from maskwright.decoding.composition.cursors import Cursor, PatternCursor, SchemaCursor
 
 HOST = 'start: ("[" P "]" | ",")*\n%declare P\n'
 TAG = {
@@ -39,13 +38,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """How many bytes cursors are asked about while this lasts."""
     found = [0]
     with monkeypatch.context() as patch:
-        for kind in (Cursor, cursors.PatternCursor):
-            for name in ("reads", "try_bytes", "accepts_after"):
+        for kind in (Cursor, SchemaCursor, PatternCursor):
+            for name in kind.__dict__.keys() & {"reads", "read", "can_end_behind"}:
                 method = kind.__dict__[name]
 
-                def counting(self: Cursor, data: bytes, method: object = method) -> bool:
+                def counting(self: Cursor, data: bytes, token: int = -1, *, method: object = method) -> bool:
                     found[0] += len(data)
-                    return method(self, data)  # type: ignore[operator, no-any-return]
+                    return method(self, data, *(() if token < 0 else (token,)))  # type: ignore[operator, no-any-return]
 
                 patch.setattr(kind, name, counting)
         yield found

@@ -81,7 +81,7 @@ def check_tag(form: dict[str, Any], rng: random.Random, vocabulary: mw.Vocabular
 
 @pytest.mark.parametrize("step", share([3, 1], 1))
 def test_masks_that_xgrammar_gave(step: int) -> None:
-    """Recorded by tests/record_structural_tags.py. Where they differ says docs/composition.md."""
+    """Recorded by tests/support/record_structural_tags.py. Where they differ says docs/composition.md."""
     cases = json.loads((Path(__file__).parents[2] / "data" / "cases" / "structural_tag_masks.json").read_text())
     reasons = {"text and token", "trigger begins an end", "shared"}
     for case in cases[::step]:

@@ -318,7 +318,7 @@ print("same", compared)
 def interpreted(shapes: Any, ways: Any, thorough: bool) -> int:
     """In a process of its own: Triton reads the variable when it is first imported."""
     pytest.importorskip("triton")
-    program = INTERPRETED.format(folder=str(TESTS), shapes=shapes, ways=ways, thorough=thorough)
+    program = INTERPRETED.format(folder=str(TESTS / "support"), shapes=shapes, ways=ways, thorough=thorough)
     run = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "TRITON_INTERPRET": "1"},

@@ -132,7 +132,7 @@ def run(code: str, **environment: str) -> None:
 
 @pytest.mark.slow
 def test_the_triton_kernel_under_its_interpreter() -> None:
-    run(TRITON.format(folder=str(TESTS)), TRITON_INTERPRET="1")
+    run(TRITON.format(folder=str(TESTS / "support")), TRITON_INTERPRET="1")
 
 
 AHEAD_OF_TIME = """

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from growth import growth
 from own_process import seconds_to_end
-from paths import TESTS
+from paths import HELPERS
 from shares import share
 
 from maskwright.analysis.errors import LimitError
@@ -217,7 +217,7 @@ def interrupted_vocabulary(name: str) -> Vocabulary:
 
 def interrupted(name: str, seconds: float) -> float | None:
     """Seconds until a process has ended after Ctrl-C, as `seconds_to_end`; None if it had ended before."""
-    program = PROGRAM.format(folders=[str(Path(__file__).parent), str(TESTS)], name=name)
+    program = PROGRAM.format(folders=[str(Path(__file__).parent), *HELPERS], name=name)
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
     ) as process:

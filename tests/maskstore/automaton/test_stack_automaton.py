@@ -122,7 +122,7 @@ def test_equal_masks_have_one_number() -> None:
 
 DIGESTS = """
 import hashlib, sys
-sys.path.append("tests")
+sys.path += ["tests/support", "tests/naive"]
 from engine_cases import random_layout_grammar, random_longest_grammar, random_vocabulary
 from maskwright.stores.build import compile_store
 for make in (random_longest_grammar, random_layout_grammar):

@@ -102,8 +102,8 @@ def into(name: str, *keys: Any, value: Any) -> Change:
         ),
         (into("version", value=10**300), r"found version 1000.* \.\.\. 0+: a newer maskwright wrote it"),
         (into("version", value=True), "metadata.version is True, expected int"),
-        (into("kind", value="masks"), "its kind is 'masks', expected 'entries' or 'automaton'"),
-        (into("kind", value=["entries"]), r"its kind is \['entries'\], expected 'entries' or 'automaton'"),
+        (into("kind", value="masks"), "its kind is 'masks', expected one of entries, automaton"),
+        (into("kind", value=["entries"]), r"its kind is \['entries'\], expected one of entries, automaton"),
         (
             into("kind", value="automaton"),
             r"metadata lacks the members \['counts', 'table_checksum'\] and has \['codes'",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
+HELPERS = [str(TESTS / "support"), str(TESTS / "naive")]
 ROOT = TESTS.parent
 SHARED = ROOT.parent / "shared" / "data"

@@ -1,6 +1,6 @@
 """Tool calls in the formats of the models that xgrammar knows, and xgrammar's verdicts on them.
 
-    python tests/structural_tag_cases.py
+    python tests/support/structural_tag_cases.py
 
 records the verdicts anew, where xgrammar is installed. A verdict is w for a whole text, b for the
 beginning of one, - for neither.
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-RECORD = Path(__file__).parent / "data" / "cases" / "structural_tags.json"
+RECORD = Path(__file__).parents[1] / "data" / "cases" / "structural_tags.json"
 
 FIND = {
     "type": "object",

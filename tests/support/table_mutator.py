@@ -2,7 +2,7 @@
 
 Run as a script, in a process of its own, which a fault kills:
 
-    NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=... python tests/table_mutator.py SEED FIRST END [SECONDS]
+    NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=... python tests/support/table_mutator.py SEED FIRST END [SECONDS]
 
 Table i is made from (SEED, i) alone, so `SEED i i+1` makes it again. Before each one its number is printed. A table that takes longer than
 SECONDS ends the process with a traceback. At the end: a line of JSON with what was tried, and what was let through.

@@ -1,6 +1,6 @@
 """Patterns of ECMA 262 at random, and what Node.js says of them.
 
-`python tests/ecma_patterns.py` writes the answers of the Node.js that is installed to data/cases/ecma_patterns.json.
+`python tests/support/ecma_patterns.py` writes the answers of the Node.js that is installed to data/cases/ecma_patterns.json.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The engine as plain Python over arrays that refuse every index outside them, to see whether a table leads it astray.
 
-Run as a script, with compilation off: NUMBA_DISABLE_JIT=1 python tests/strict_engine.py SEED N. It alters tables at random, keeps those
-that `check_table` lets through, reads texts with them, and prints how many were kept and how many of these never came to an end.
+Run as a script, with compilation off: NUMBA_DISABLE_JIT=1 python tests/support/strict_engine.py SEED N. It alters tables at random,
+keeps those that `check_table` lets through, reads texts with them, and prints how many were kept and how many of these never came to
+an end.
 """
 
 from __future__ import annotations

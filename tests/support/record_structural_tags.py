@@ -1,4 +1,4 @@
-"""Record what xgrammar allows in random structural tags: `python tests/record_structural_tags.py`.
+"""Record what xgrammar allows in random structural tags: `python tests/support/record_structural_tags.py`.
 
 Needs xgrammar. Writes tests/data/cases/structural_tag_masks.json: for each random tag of
 `naive_structural_tags` a walk of tokens, with the mask before each of them in hexadecimal, bit i for
@@ -14,7 +14,7 @@ from typing import Any
 
 from naive_structural_tags import VOCABULARY, Text, random_tag
 
-DATA = Path(__file__).parent / "data" / "cases" / "structural_tag_masks.json"
+DATA = Path(__file__).parents[1] / "data" / "cases" / "structural_tag_masks.json"
 
 
 def main() -> None:

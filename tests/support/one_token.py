@@ -1,6 +1,6 @@
-"""The way of one token from bytes to mask, printed: what ARCHITECTURE.md shows. Run: python tests/one_token.py
+"""The way of one token from bytes to mask, printed: what docs/internals/mask.md shows. Run: python tests/support/one_token.py
 
-With a text and a token it prints that token's way: python tests/one_token.py '{"k": [1, ' '"b"'
+With a text and a token it prints that token's way: python tests/support/one_token.py '{"k": [1, ' '"b"'
 
 Everything is read from the objects that `build_store` makes on its way, and from the memory of a matcher.
 """

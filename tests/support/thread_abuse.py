@@ -1,7 +1,7 @@
 """Threads that use one matcher, one batch and their rows at once: they get errors, and nothing breaks.
 
-Run as a script, in a process of its own, which a fault kills: python tests/thread_abuse.py SECONDS. Prints how many calls came through and
-how many were refused; anything but a MaskwrightError is printed too, and makes the exit status 1.
+Run as a script, in a process of its own, which a fault kills: python tests/support/thread_abuse.py SECONDS. Prints
+how many calls came through and how many were refused; anything but a MaskwrightError is printed too, and makes the exit status 1.
 """
 
 from __future__ import annotations
