@@ -34,7 +34,7 @@ def commands() -> list[str]:
 
 
 def test_each_point_is_there() -> None:
-    assert len(rows()) >= 25
+    assert len(rows()) >= 75
     for row in rows():
         said = " ".join(row.values())
         assert "missing" not in said.lower(), row

@@ -1,6 +1,7 @@
 """Tokens that can only be one, along real texts: ours under canonical masks, beside llguidance's fast-forward tokens.
 
 python reports/bench/forced.py [--peers-path SITE_PACKAGES] [--documents N]
+python reports/bench/forced.py --flexible
 
 Each text is read as a loop that has forced tokens would read it: where tokens are forced they are read, and counted if they are those
 of the text; elsewhere its next token is read. `wrong` counts places where what is forced is not what the text has, which is then read all
@@ -9,6 +10,9 @@ the same. The share is of all tokens of the texts that both engines read to the 
 For ours it is also counted what forced bytes give without canonical masks (llguidance's article): at each place with forced bytes,
 whether these, tokenized by themselves with nothing held back, are the tokens of the text there (`apart`); and how many tokens
 `mw.tokenize_partial` makes of them (`held`), which are always the text's (`held_wrong` counts others).
+
+With --flexible only that is counted, as llguidance's article does: schemas leave white space open (style `any`), instances are as
+`json.dumps` writes them, and a run of forced bytes counts once (`runs`; `apart`, as above).
 
 Instances of the evaluation data's SchemaStore are written compactly, their keys in the order of the schema, as both engines are told.
 Schemas that one of them refuses, and texts that one of them does not read, are left out and counted. Our keys have the escapes that JSON
@@ -39,6 +43,8 @@ TOKENIZER = "tekken"
 LONGEST = 4000
 SCHEMAS = "jsonschema/schemastore"
 """Tokens of a text at most."""
+EACH = 3
+"""With --flexible: one schema of so many."""
 OF_BYTES = ("places", "apart", "held", "held_wrong")
 """What is counted of forced bytes."""
 
@@ -171,6 +177,46 @@ def of_schemas(tokens: mw.CanonicalTokens, tokenize: Any, peer: Peer | None, doc
     return {"left_out": left_out, **{name: summed(some) for name, some in rows.items() if some}}
 
 
+def nothing_held_back(tokenize: Any) -> dict[str, int]:
+    """Runs of forced bytes along instances of schemas that leave white space open, and of how many their own tokens are the text's."""
+    found = {"schemas": 0, "texts": 0, "runs": 0, "apart": 0}
+    n_bytes = [len(each) for each in mw.load_vocabulary(TOKENIZER).tokens]
+    for record in track(list(shared_records(SCHEMAS))[::EACH], "schemas", transient=True):
+        try:
+            read = mw.load_schema(record["schema"], whitespace="any", key_order="schema", escapes="minimal")
+            store = mw.build_store(read, TOKENIZER)
+        except mw.MaskwrightError:
+            continue
+        found["schemas"] += 1
+        order = MemberOrder(record["schema"])
+        for test in [test for test in record["tests"] if test["valid"]][:1]:
+            text = tokenize(json.dumps(order.ordered(test["data"]), ensure_ascii=False))
+            if 0 < len(text) <= LONGEST and (one := runs_along(store.matcher(), text, n_bytes, tokenize)):
+                found["texts"] += 1
+                found["runs"] += one[0]
+                found["apart"] += one[1]
+    return found
+
+
+def runs_along(matcher: Any, text: list[int], n_bytes: list[int], tokenize: Any) -> tuple[int, int] | None:
+    """The runs of forced bytes along a text, and those that are spelled alike apart; None if the text is refused.
+
+    n_bytes : of each token.
+    """
+    left = n_runs = n_apart = 0
+    for at, token in enumerate(text):
+        if left <= 0 and (data := matcher.forced_bytes()):
+            left = len(data)
+            apart = tokenize(data.decode("utf-8", "replace"))
+            n_runs += 1
+            n_apart += apart == text[at : at + len(apart)]
+        if not matcher.is_allowed(token):
+            return None
+        matcher.advance(token)
+        left -= n_bytes[token]
+    return n_runs, n_apart
+
+
 def of_grammar(name: str, source: str, tokens: mw.CanonicalTokens, tokenize: Any, n: int) -> dict[str, Any]:
     store = mw.cached_store(name, TOKENIZER)
     rows = []
@@ -218,8 +264,15 @@ def main() -> None:
     parser.add_argument("--peers-path", type=Path, help="a folder of packages with llguidance")
     parser.add_argument("--documents", type=int, default=2, help="texts of a schema at most")
     parser.add_argument("--texts", type=int, default=60, help="texts of Python, SQL and tool calls")
+    parser.add_argument("--flexible", action="store_true", help="only what is forced where white space is open")
     add_data(parser)
     options = parser.parse_args()
+    facts: dict[str, Any]
+    if options.flexible:
+        facts = {"tokenizer": TOKENIZER, "schemas": nothing_held_back(load_encoder(TOKENIZER).tokenize)}
+        print(facts)
+        write_record("forced-flexible", "python reports/bench/forced.py --flexible", facts)
+        return
     if options.peers_path:
         sys.path.append(str(options.peers_path.resolve()))
     try:
@@ -229,7 +282,7 @@ def main() -> None:
         print(f"llguidance is not there ({error}): measured without it", file=sys.stderr)
     begin = time.process_time()
     tokens, tokenize = mw.load_canonical(TOKENIZER), load_encoder(TOKENIZER).tokenize
-    facts: dict[str, Any] = {"tokenizer": TOKENIZER}
+    facts = {"tokenizer": TOKENIZER}
     if has_records(SCHEMAS):
         facts["schemas"] = of_schemas(tokens, tokenize, peer, options.documents)
     for name, source in (("python", "source/python"), ("sql", "source/sql_statements")):

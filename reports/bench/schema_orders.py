@@ -120,11 +120,15 @@ def main() -> None:
                 command,
                 cwd=HERE,
                 env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                check=True,
+                capture_output=True,
+                check=False,
                 text=True,
             )
+            if done.returncode:
+                why = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+                sys.exit(
+                    f"{name} failed in {python}: {why}\nname a Python that has it (--peers-python), or others (--engines ours)"
+                )
             answers = json.loads(done.stdout)
             facts["engines"][name] = {"version": answers["version"], **summary(answers["schemas"])}
             print(name, json.dumps(facts["engines"][name], indent=1), file=sys.stderr)

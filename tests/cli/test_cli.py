@@ -110,7 +110,7 @@ def test_analyze_without_a_tokenizer(runner: CliRunner, small: str) -> None:
     assert facts["pairs"]["pairs"] == 49 and "entries" not in facts
 
 
-def test_analyze_writes_a_subterminal_tree(runner: CliRunner, small: str, tokenizer: str) -> None:
+def test_analyze_writes_a_subterminal_tree(runner: CliRunner, small: str, tokenizer: str, tmp_path: Path) -> None:
     result = runner.invoke(app, ["analyze", small, "-t", tokenizer, "--tree", "START"])
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("digraph ") and " -> " in result.stdout and result.stdout.endswith("}\n")
@@ -118,8 +118,16 @@ def test_analyze_writes_a_subterminal_tree(runner: CliRunner, small: str, tokeni
     state = next(one["state"] for one in facts["states"] if one["terminal"] is not None)
     inside = runner.invoke(app, ["analyze", small, "-t", tokenizer, "--tree", str(state)])
     assert inside.exit_code == 0 and f", state {state}" in inside.stdout
+    for name, begin in (("tree.dot", result.stdout), ("tree.svg", "<svg "), ("tree.graphml", "<graphml ")):
+        pytest.importorskip("networkx")
+        drawn = runner.invoke(
+            app, ["analyze", small, "-t", tokenizer, "--tree", "START", "--drawing", str(tmp_path / name)]
+        )
+        assert drawn.exit_code == 0, drawn.output
+        assert (tmp_path / name).read_text("utf-8").startswith(begin)
     for arguments, message in (
         ([small, "--tree", "START"], "--tree shows tokens: add --tokenizer"),
+        ([small, "-t", tokenizer, "--tree", "START", "--draw", "follow"], "leave out --then, --draw, --html"),
         ([small, "-t", tokenizer, "--tree", "NAME"], "--tree is 'NAME'; expected START, or the number"),
         ([small, "-t", tokenizer, "--tree", "99999"], "no text stands in lexer state 99999"),
         (

@@ -79,6 +79,10 @@ budgets.figure(
     "they are not at # of # places of the schemas' instances, and at # of # of the tool calls",
     *(n for one in (of_schemas, of_calls) for n in (one("places") - one("apart"), one("places"))),
 )
+flexible = record("forced-flexible").at("schemas")
+other = flexible("runs") - flexible("apart")
+budgets.figure("Of # runs in # instances", flexible("runs"), flexible("texts"))
+budgets.figure("writes them # are not the text's tokens, # %", other, 100 * other / flexible("runs"))
 budgets.figure("`mw.tokenize_partial` makes # and # tokens", of_schemas("held"), of_calls("held"))
 budgets.holds("all of them the text's", of_schemas("held_wrong") == of_calls("held_wrong") == 0)
 peer = both.at("llguidance")

@@ -70,6 +70,5 @@ ahead.figure("a wheel they take # to #, since", min(installed), max(installed))
 ahead.figure("JSON # ns instead of #;", *(About(steps(f"json/{way}")) for way in ("ahead", "numba")))
 ahead.figure("python.lark # instead of #.", *(About(steps(f"lark:python/{way}")) for way in ("ahead", "numba")))
 
-kinds.limit("and gives up after # (", constant("decoding/endings/states.py", "MOST_TEXTS"))
 
 library.given("SQLite 3.40 statements", "a version of SQLite")

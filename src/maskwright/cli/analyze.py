@@ -61,7 +61,7 @@ def analyze(
     exact : Also build the store of the grammar's own lexing, and report its sizes.
     lint : First show what is wrong with the grammar, as maskwright lint does.
     forecast : Say what masks and stores will cost with any tokenizer.
-    tree STATE : With --tokenizer: only write the subterminal tree of a lexer state (START, or a number) in DOT.
+    tree STATE : With --tokenizer: only write the subterminal tree of a lexer state (START, or a number), in DOT or into --drawing.
     after TERMINALS : With --then: after which terminals, the nearest last. START: at the start.
     then TERMINALS : Only say whether these terminals can never or always follow those of --after.
     jointly TERMINALS : With --then: whether these can follow exactly where those can.
@@ -88,7 +88,9 @@ def analyze(
             "--after, --jointly, --engine and --certificates are about a question: add --then TERMINALS"
         )
     more = json_file is not None or html is not None or exact or check_certificates is not None
-    check_drawing(draw, drawing, then is not None, tokenizer is not None, more)
+    if tree is not None and (tokenizer is None or then is not None or html is not None or exact or draw is not None):
+        raise MaskwrightError("--tree shows tokens: add --tokenizer, and leave out --then, --draw, --html and --exact")
+    check_drawing(draw, drawing, then is not None or tree is not None, tokenizer is not None, more)
     if certificates is not None and "exact" not in (engine or ENGINES):
         raise MaskwrightError(
             "only the engine exact gives certificates: add --engine exact, or leave out --certificates"
@@ -99,8 +101,6 @@ def analyze(
         )
     if then is not None and (tokenizer is not None or html is not None or exact):
         raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
-    if tree is not None and (tokenizer is None or then is not None or html is not None or exact):
-        raise MaskwrightError("--tree shows tokens: add --tokenizer, and leave out --then, --html and --exact")
     loaded = options.read(grammar)
     vocabulary = None if tokenizer is None else load_vocabulary(tokenizer)
     if not isinstance(loaded, Grammar):
@@ -112,7 +112,7 @@ def analyze(
         _of_others(loaded, vocabulary, json_file)
         return
     if tree is not None and vocabulary is not None:
-        print(_drawn_tree(loaded, vocabulary, tree), end="")
+        _show_tree(loaded, vocabulary, tree, drawing)
         return
     if check_certificates is not None:
         from maskwright.report.certificates import check_certificates as check
@@ -144,16 +144,22 @@ def _show(report: Any, *paths: Path | None) -> None:
         say(f"wrote {path}")
 
 
-def _drawn_tree(grammar: Grammar, vocabulary: Vocabulary, state: str) -> str:
-    """The subterminal tree of a lexer state in DOT. state : as of --tree."""
+def _show_tree(grammar: Grammar, vocabulary: Vocabulary, state: str, drawing: Path | None) -> None:
+    """Write the subterminal tree of a lexer state. state : as of --tree. drawing : None to print DOT."""
     from maskwright.maskstore.entries.subterminal_tree import subterminal_tree
+    from maskwright.report.pictures import render
 
     if state != "START" and not state.isdecimal():
         raise MaskwrightError(
             f"--tree is {state!r}; expected START, or the number of a lexer state, as --json lists them"
         )
     tree = subterminal_tree(grammar, vocabulary, None if state == "START" else int(state))
-    return tree.to_dot(f"{grammar.name} x {vocabulary.name}, {state}")
+    title = f"{grammar.name} x {vocabulary.name}, {state}"
+    if drawing is None:
+        print(tree.to_dot(title), end="")
+    else:
+        write_text(drawing, render(tree, title, drawing))
+        say(f"wrote {drawing}")
 
 
 def _of_others(
