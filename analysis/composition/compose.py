@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import copy
 import os
-import re
 from collections.abc import Mapping, Sized
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.composition.directives import Directive, read_directive, read_directives
 from maskwright.analysis.composition.tag_rules import TagRules
 from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, special_token
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnusedPartError
@@ -23,7 +23,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
 from maskwright.analysis.marks import MOST_PARTS, part_format
-from maskwright.analysis.nesting import on_own_stack, read_json_at
+from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.known_keywords import WITH_LIST, WITH_NAMED, WITH_ONE
 from maskwright.analysis.schema.load import JsonSchema, is_type, load_schema, read_values
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -173,7 +173,7 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
     return _in_schema(load_schema(host), found, name)
 
 
-def composed(name: str, host: Grammar | JsonSchema, parts: tuple[Part, ...]) -> Composition:
+def composed(name: str, host: Grammar | JsonSchema | TagRules, parts: tuple[Part, ...]) -> Composition:
     """The composition that has this name, host and parts. Raises: as `compose`."""
     check_number(parts)
     return _in_schema(host, list(parts), name) if isinstance(host, JsonSchema) else Composition(name, host, parts)
@@ -257,9 +257,9 @@ def read_used_parts(source: str | os.PathLike[str]) -> tuple[Composition | Gramm
         if not str(error).startswith(f"{found.display or found.name}:"):
             raise  # a part's part
     text, unused = found.text, []
-    for one in _read_directives(found.text, found.display or found.name)[1]:
+    for one in read_directives(found.text, found.display or found.name)[1]:
         try:
-            _host(found, _read_directives(found.text, "")[0], [one.name], None)
+            _host(found, read_directives(found.text, "")[0], [one.name], None)
         except UnusedPartError:
             line = int(one.where.removeprefix(f"{found.display or found.name}:").partition(":")[0])
             unused.append((one.name, line))
@@ -276,7 +276,7 @@ def read_used_parts(source: str | os.PathLike[str]) -> tuple[Composition | Gramm
 def _without(text: str, name: str) -> str:
     """A grammar's text without the directive of a part; its lines stay where they are."""
     begin = next(one for one in DIRECTIVE.finditer(text) if one[2] == name)
-    end = _directive(begin[1], begin[2], f"%{begin[1]} {begin[2]}", text, begin.end())[1]
+    end = read_directive(begin[1], begin[2], f"%{begin[1]} {begin[2]}", text, begin.end())[1]
     return text[: begin.start()] + "\n" * text.count("\n", begin.start(), end) + text[end:]
 
 
@@ -285,7 +285,7 @@ _around: ContextVar[tuple[str, ...]] = ContextVar("_around", default=())
 
 
 def _read_composition(found: Source, name: str | None, paths: bool) -> Composition:
-    text, directives = _read_directives(found.text, found.display or found.name)
+    text, directives = read_directives(found.text, found.display or found.name)
     if not directives:
         raise GrammarError(f"{found.name} names no parts: expected lines such as %schema ARGUMENTS arguments.json")
     folder = Path(os.fsdecode(found.folder)) if found.folder is not None else None
@@ -308,7 +308,7 @@ def _host(found: Source, text: str, parts: list[str], name: str | None) -> Gramm
     )
 
 
-def _named_part(one: _Directive, folder: Path | None, paths: bool) -> Any:
+def _named_part(one: Directive, folder: Path | None, paths: bool) -> Any:
     """The language that a directive names."""
     try:
         found = _language(one, folder, paths)
@@ -321,7 +321,7 @@ def _named_part(one: _Directive, folder: Path | None, paths: bool) -> Any:
         raise
 
 
-def _language(one: _Directive, folder: Path | None, paths: bool) -> Any:
+def _language(one: Directive, folder: Path | None, paths: bool) -> Any:
     if one.kind == "token":
         is_id = one.said.isascii() and one.said.isdecimal() and len(one.said) < 10
         return special_token(int(one.said) if is_id else one.said)
@@ -422,86 +422,3 @@ def _check_string(schema: Any, pointer: str) -> None:
             "it in the part",
             pointer,
         )
-
-
-# -- lines that name parts
-
-_PATTERN = re.compile(r"/((?:\\.|[^/\\\n])+)/([aimsux]*)")
-_VALUES = re.compile(r"\{|(?:true|false)(?![\w./-])")
-_IN_STRING = re.compile(r"[ \t]+in[ \t]+json[ \t]+string[ \t]*$")
-
-
-class _Directive(NamedTuple):
-    """A line that names a part.
-
-    kind, name : its first two words, as in ``%schema ANSWER answer.json``.
-    where : the place, for messages.
-    said : what follows: a name or a path, or for ``%regex`` the pattern.
-    flags : of a pattern.
-    values : of a schema that stands in the line itself; None for another.
-    is_inside : whether ``in json string`` ends the line.
-    """
-
-    kind: Literal["schema", "grammar", "regex", "token"]
-    name: str
-    where: str
-    said: str
-    flags: str
-    values: Any
-    is_inside: bool
-
-
-def _read_directives(text: str, shown: str) -> tuple[str, list[_Directive]]:
-    """A grammar's text with ``%declare`` in place of each directive, and the directives.
-
-    text : the grammar's text. Lines stay where they are.
-    shown : what messages call it.
-
-    Raises: GrammarError and SchemaError with the line of a directive that is malformed.
-    """
-    found: list[_Directive] = []
-    kept: list[str] = []
-    at = 0
-    while (begin := DIRECTIVE.search(text, at)) is not None:
-        kind, name = begin.groups()
-        where = f"{shown}:{text.count(chr(10), 0, begin.start()) + 1}: %{kind} {name}"
-        if any(one.name == name for one in found):
-            raise GrammarError(f"{where}: the part is named twice")
-        kept.append(text[at : begin.start()])
-        directive, at = _directive(kind, name, where, text, begin.end())
-        found.append(directive)
-        kept.append(f"%declare {name}" + "\n" * text.count("\n", begin.start(), at))
-    return "".join([*kept, text[at:]]) + "\n", found
-
-
-def _directive(kind: str, name: str, where: str, text: str, at: int) -> tuple[_Directive, int]:
-    """A directive and where its line ends. at : where stands what the part is."""
-    kind = cast(Literal["schema", "grammar", "regex", "token"], kind)
-    values: Any = None
-    said = ""
-    if kind == "schema" and _VALUES.match(text, at) is not None:
-        try:
-            values, at = read_json_at(text, at)
-        except ValueError as error:
-            raise SchemaError(f"{where}: this is not JSON: {error}") from error
-    end = text.find("\n", at)
-    end = len(text) if end < 0 else end
-    more = text[at:end].rstrip()
-    if kind != "regex":
-        more = re.sub(r"(?:^|[ \t]+)//.*$", "", more)
-    is_inside = bool(_IN_STRING.search(more))
-    more = _IN_STRING.sub("", more).rstrip()
-    flags = ""
-    if values is not None:
-        if more.strip():
-            raise GrammarError(f"{where}: {more.strip()!r} stands behind the schema; expected the end of the line")
-    elif not more:
-        raise GrammarError(f"{where}: nothing says what it is; expected a name, a path, a pattern or a schema")
-    elif kind == "regex":
-        pattern = _PATTERN.fullmatch(more)
-        if pattern is None:
-            raise GrammarError(f"{where}: {more!r} is no pattern; expected /.../ and flags")
-        said, flags = pattern[1].replace("\\/", "/"), pattern[2]
-    else:
-        said = more
-    return _Directive(kind, name, where, said, flags, values, is_inside), end

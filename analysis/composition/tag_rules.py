@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.errors import EmptyLanguageError
+from maskwright.analysis.errors import EmptyLanguageError, GrammarError
+from maskwright.analysis.graphs import components
 from maskwright.analysis.marks import mark
 
 Body: TypeAlias = tuple[bytes | int | str, ...]
@@ -43,6 +44,53 @@ class TagRules:
     nodes: tuple[tuple[bytes | int, int], ...]
     rules: tuple[tuple[int, ...], ...]
     least: tuple[int, ...]
+
+
+def bodies_of(rules: TagRules) -> list[list[list[bytes | int]]]:
+    """The bodies of each rule, in which a number is that of a rule."""
+
+    def body(node: int) -> list[bytes | int]:
+        found = []
+        while node != NOTHING:
+            value, node = rules.nodes[node]
+            found.append(value)
+        return found
+
+    return [[body(first) for first in some] for some in rules.rules]
+
+
+def checked_tag_rules(name: str, bodies: Sequence[Sequence[Sequence[bytes | int]]]) -> TagRules:
+    """The rules of which `bodies_of` tells, from whoever. Rule 0 is that of whole texts.
+
+    Raises: GrammarError for a rule that there is not, or that leads back to itself before it has
+    read something, and goes on behind that; EmptyLanguageError as `tag_rules`.
+    """
+    every = [item for some in bodies for one in some for item in one if isinstance(item, int)]
+    if not 0 <= min(every, default=0) <= max(every, default=0) < len(bodies):
+        raise GrammarError(f"{name}: a body has a rule that is not among the {len(bodies):,}")
+    rules: dict[str, list[Body]] = {
+        _name(rule): [tuple(_name(item) if isinstance(item, int) else item for item in one) for one in some]
+        for rule, some in enumerate(bodies)
+    }
+    least = _least(rules)
+    # what each rule may begin with, and whether something comes behind that
+    begins = [
+        [
+            (item, at + 1 < len(one))
+            for one in some
+            for at, item in enumerate(one)
+            if isinstance(item, int) and not any(isinstance(i, bytes) or least.get(_name(i), 1) for i in one[:at])
+        ]
+        for some in bodies
+    ]
+    for component in components([[item for item, _ in each] for each in begins]):
+        if any(goes_on and item in component for rule in component for item, goes_on in begins[rule]):
+            raise GrammarError(f"{name}: {_name(component[0])} leads back to itself before it has read something")
+    return tag_rules(name, rules)[0]
+
+
+def _name(rule: int) -> str:
+    return f"rule {rule}" if rule else START
 
 
 def tag_rules(name: str, rules: Rules) -> tuple[TagRules, list[int]]:

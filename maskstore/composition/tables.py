@@ -45,7 +45,7 @@ class InnerStore(Protocol):
 class TagTables:
     """A host of rules over literals, and the vocabulary of its composition. Nothing is compiled."""
 
-    engine = "tag"
+    file_kind = engine = "tag"
     """What reads texts under these masks (`decoding.engines`)."""
 
     name: str

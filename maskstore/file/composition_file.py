@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.composition.compose import DEEPEST, Composition, InJsonString, Part, composed, in_json_string
+from maskwright.analysis.composition.tag_rules import TagRules, bodies_of, checked_tag_rules
 from maskwright.analysis.composition.token_parts import (
     MOST_TOKENS,
     AtMostTokens,
@@ -25,7 +26,7 @@ from maskwright.analysis.composition.token_parts import (
     token_set,
 )
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.analysis.marks import MOST_PARTS
+from maskwright.analysis.marks import MARK, MOST_PARTS, mark
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.composition.json_strings import json_string_tokens
 from maskwright.maskstore.composition.splits import host_vocabulary, marked_vocabulary
@@ -36,6 +37,7 @@ from maskwright.maskstore.file.fileheader import (
     AUTOMATON,
     COMPOSITION,
     TABLE,
+    TAG,
     Content,
     Header,
     members,
@@ -84,6 +86,9 @@ def written(store: ComposedTables) -> tuple[dict[str, Any], dict[str, Array]]:
         if id(one) not in numbers:
             if one.file_kind == COMPOSITION:
                 facts, own = _of_composition(one, number_of)
+            elif one.file_kind == TAG:
+                bodies = [[[_item(each) for each in body] for body in some] for some in bodies_of(one.rules)]
+                facts, own = {"kind": TAG, "name": one.name, "rules": bodies}, {}
             else:
                 facts, own = automaton_file.written(one) if one.file_kind == AUTOMATON else schema_file.written(one)
             numbers[id(one)] = len(languages)
@@ -93,6 +98,11 @@ def written(store: ComposedTables) -> tuple[dict[str, Any], dict[str, Array]]:
 
     number_of(store)
     return {"kind": COMPOSITION, "languages": languages}, arrays
+
+
+def _item(item: bytes | int) -> str | int:
+    """What a body of a tag's rules has, in JSON: a rule's number, or the bytes of a literal."""
+    return item if isinstance(item, int) else item.hex()
 
 
 def _of_composition(store: ComposedTables, number_of: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -152,6 +162,8 @@ class _Reader:
             raise refuse(self._file.where, f"languages[{number}] has too many parts, or stands too deep")
         parts = tuple(self._part(part, vocabulary, depth) for part in facts["parts"])
         name, ids = printable(facts["name"]), self._file.arrays[f"{number}.host_ids"]
+        if self._languages[facts["host"]]["kind"] == TAG and not len(ids):
+            return composed(name, self._tag(self._languages[facts["host"]], len(parts)), parts)
         if self._languages[facts["host"]]["kind"] != AUTOMATON:
             if len(ids):
                 raise refuse(self._file.where, f"languages[{number}] has host_ids, though its host is a schema")
@@ -172,6 +184,23 @@ class _Reader:
             raise refuse(self._file.where, f"languages[{number}] has marks of more than its {n_parts} parts")
         return found
 
+    def _tag(self, facts: Mapping[str, Any], n_parts: int) -> TagRules:
+        def item(one: object) -> bytes | int:
+            if type(one) is int:
+                return one
+            data = bytes.fromhex(one) if isinstance(one, str) else b""
+            places = [at for at, byte in enumerate(data) if byte >= MARK]
+            if not data or any(data[at : at + 3] not in marks for at in places):
+                raise refuse(self._file.where, f"a body of its rules has {clip(one)}, which is no literal")
+            return data
+
+        marks = set(map(mark, range(n_parts)))
+        try:
+            bodies = [[[item(one) for one in body] for body in some] for some in facts["rules"]]
+        except (TypeError, ValueError) as error:
+            raise refuse(self._file.where, f"its rules are not read: {reason(error)}") from error
+        return checked_tag_rules(printable(facts["name"]), bodies)
+
     def _table(self, number: int, vocabulary: Vocabulary) -> EngineTable:
         facts, where = self._languages[number], self._file.where
         own = read_own_grammar(where, facts)
@@ -187,6 +216,8 @@ class _Reader:
             facts = self._languages[number]
             if facts["kind"] == COMPOSITION:
                 self._known[key] = self.composition(number, vocabulary, depth + 1)
+            elif facts["kind"] == TAG:
+                raise refuse(self._file.where, f"languages[{number}] is a tag's host, not a part")
             elif facts["kind"] == AUTOMATON:
                 table = self._table(number, vocabulary)
                 self.tables[table.grammar.digest, vocabulary.digest] = table

@@ -32,6 +32,8 @@ SCHEMA, PATTERN = "schema", "pattern"
 """The kinds of stores without a grammar (`schema_file`)."""
 COMPOSITION = "composition"
 """The kind of a store of several languages (`composition_file`)."""
+TAG = "tag"
+"""The kind of the host of a structural tag, within a composition."""
 
 _ALWAYS: Mapping[str, Any] = {
     "format": str,
@@ -85,6 +87,7 @@ LANGUAGES: Mapping[str, Mapping[str, Any]] = {
         for kind in (AUTOMATON, SCHEMA, PATTERN)
     },
     COMPOSITION: {"kind": str, "name": str, "host": int, "parts": [dict]},
+    TAG: {"kind": str, "name": str, "rules": [list]},
 }
 
 TensorShapes = Mapping[str, tuple[type[np.generic], tuple[str, ...]]]
@@ -149,6 +152,7 @@ _OF_LANGUAGES: Mapping[str, TensorShapes] = {
         for kind in (AUTOMATON, SCHEMA, PATTERN)
     },
     COMPOSITION: {"host_ids": (np.int32, ("host ids",))},
+    TAG: {},
 }
 
 _DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}

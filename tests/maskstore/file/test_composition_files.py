@@ -179,3 +179,35 @@ def test_any_bit_flipped_is_refused_or_changes_nothing(tmp_path: Path) -> None:
         changed[place] ^= 1 << rng.randrange(8)
         (tmp_path / "t").write_bytes(changed)
         assert refusal(tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ([[[0, "61"], ["62"]]], "start leads back to itself before it has read something"),
+        ([[[1, "61"]], [[], [0]]], "leads back to itself before it has read something"),
+        ([[[0]]], "no text is legal"),
+        ([], "has a rule that is not among the 0"),
+        ([[[7]]], "has a rule that is not among the 1"),
+        ([[[-2]]], "has a rule that is not among the 1"),
+        ([[["zz"]]], "its rules are not read"),
+        ([[[""]]], "which is no literal"),
+        ([[[None]]], "which is no literal"),
+        ([[["f84040"]]], "which is no literal"),  # the mark of a part, of which there is none
+        ([[5]], "its rules are not read"),
+        ([5], "expected list"),
+        ([[[]]], None),
+        ([[["61", 0], ["62"]]], None),
+    ],
+)
+def test_hostile_rules_of_tags_are_refused(tmp_path: Path, rules: Any, said: str | None) -> None:
+    form = {"type": "structural_tag", "format": {"type": "const_string", "value": "a"}}
+    mw.build_store(mw.read_structural_tag(form), VOCABULARY).save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    of("tag")(facts["languages"])["rules"] = rules
+    write_parts(tmp_path / "s", facts, tensors)
+    if said is None:
+        assert mw.load_store(tmp_path / "s").matcher().short_ending() is not None
+        return
+    with pytest.raises(StoreError, match=said):
+        mw.load_store(tmp_path / "s")
