@@ -15,7 +15,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.alone import Shared, alone
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_int64, as_rollback, check_words, integers
 from maskwright.decoding.engines import MOST_TEXTS, Opened, check_tables, open_text, open_texts
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
@@ -328,6 +328,7 @@ class Batch(Shared):
         """Put a text back to its start: the slot is free for another one."""
         self._do(slot, Matcher.reset)
 
+    @alone
     def copy(self, source: int, target: int) -> None:
         """Make one slot's text, with its history and its store, a copy of another's (beams).
 
@@ -336,13 +337,12 @@ class Batch(Shared):
         Raises: MaskwrightError if a slot is out of range; LimitError if the texts take too much
         memory.
         """
-        with Alone(self):
-            source, target = self._slot(source), self._slot(target)
-            self._apart.add(target)  # as in `restrict`
-            if self._texts[target].store is self._texts[source].store:
-                self._texts[target].become(self._texts[source])
-            else:
-                self._texts[target] = self._texts[source].fork()
+        source, target = self._slot(source), self._slot(target)
+        self._apart.add(target)  # as in `restrict`
+        if self._texts[target].store is self._texts[source].store:
+            self._texts[target].become(self._texts[source])
+        else:
+            self._texts[target] = self._texts[source].fork()
 
     def restrict(self, slot: int, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal of one text to some names, see `Matcher.restrict`.
@@ -377,11 +377,11 @@ class Batch(Shared):
         """The length of a text's shortest ending, in bytes, see `Matcher.min_bytes_left`."""
         return self._do(slot, Matcher.min_bytes_left)
 
+    @alone
     def __reduce__(self) -> tuple[Any, ...]:
-        with Alone(self):
-            of = (list(self.stores), None) if self._is_mixed else (self.store, self.size)
-            states = [text.text.dump() for text in self._texts]
-            return _restored, (type(self), (*of, self.max_rollback, self._n_threads), states)
+        of = (list(self.stores), None) if self._is_mixed else (self.store, self.size)
+        states = [text.text.dump() for text in self._texts]
+        return _restored, (type(self), (*of, self.max_rollback, self._n_threads), states)
 
     def __repr__(self) -> str:
         ended = sum(text.is_finished() for text in self._texts)

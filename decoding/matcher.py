@@ -12,7 +12,7 @@ from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.endings.forced import MOST_BYTES, forced_bytes
 from maskwright.decoding.engine import arguments, constants
-from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.alone import Alone, Shared, alone
 from maskwright.decoding.engine.arguments import NO_BITMASK, as_id, as_int64, check_words, plain_bytes
 from maskwright.decoding.engine.quick import NOTHING_QUICK
 from maskwright.decoding.engine.state import TextState
@@ -202,6 +202,7 @@ class Matcher(Shared):
         ends = set(self.store.vocabulary.eos)
         return [b"" if token in ends else self.store.vocabulary.tokens[token] for token in found]
 
+    @alone
     def replay(self, tokens: Any) -> int:
         """Add tokens to the text as long as the masks have them. Returns how many were added.
 
@@ -216,16 +217,16 @@ class Matcher(Shared):
         LimitError as `fill`. After the last two errors the tokens before stay added.
         """
         array = arguments.integer_row("tokens", tokens)
-        with Alone(self):
-            ids = as_int64(array)
-            wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
-            if len(wrong):
-                self.text.refuse(int(array[wrong[0]]), constants.OUT_OF_RANGE)
-            try:
-                return self.text.replay(ids)
-            finally:
-                self._settle()
+        ids = as_int64(array)
+        wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
+        if len(wrong):
+            self.text.refuse(int(array[wrong[0]]), constants.OUT_OF_RANGE)
+        try:
+            return self.text.replay(ids)
+        finally:
+            self._settle()
 
+    @alone
     def restrict(self, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal to some names: its next lexeme, if it comes next, must be one of them.
 
@@ -252,14 +253,14 @@ class Matcher(Shared):
         """
         from maskwright.decoding.names.text import restricted
 
-        with Alone(self):
-            self._use(restricted(self.text, terminal, names))
+        self._use(restricted(self.text, terminal, names))
 
     @property
     def holds_names(self) -> bool:
         """Whether a terminal of the text is held, here or before a token of its history."""
         return self.text.holds_names
 
+    @alone
     def hold_as(self, other: Matcher) -> None:
         """Hold what another matcher of the same store holds, whose text is the same.
 
@@ -267,9 +268,9 @@ class Matcher(Shared):
         """
         from maskwright.decoding.names.text import holding_as
 
-        with Alone(self):
-            self._use(holding_as(self.text, other.text))
+        self._use(holding_as(self.text, other.text))
 
+    @alone
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that can be taken back.
 
@@ -278,22 +279,22 @@ class Matcher(Shared):
         Raises: MaskwrightError if they are no bytes; IllegalTokenError if they are illegal here;
         LimitError as `fill`. The state is unchanged then.
         """
-        with Alone(self):
-            data = plain_bytes("the text", data)
-            if data and (code := self.text.read(data, True)):
-                self.text.refuse(None, code, data)
-            self._settle()
+        data = plain_bytes("the text", data)
+        if data and (code := self.text.read(data, True)):
+            self.text.refuse(None, code, data)
+        self._settle()
 
+    @alone
     def try_bytes(self, data: bytes) -> bool:
         """`advance_bytes` if the bytes are legal here. Returns whether they are.
 
         Raises: LimitError as `fill`.
         """
-        with Alone(self):
-            found = self.text.try_read(plain_bytes("the text", data))
-            self._settle()
-            return found
+        found = self.text.try_read(plain_bytes("the text", data))
+        self._settle()
+        return found
 
+    @alone
     def try_fill(self, words: npt.NDArray[np.uint32]) -> bool:
         """`fill` of a checked bitmask. Returns whether a token may come.
 
@@ -303,8 +304,7 @@ class Matcher(Shared):
 
         Raises: LimitError as `fill`.
         """
-        with Alone(self):
-            return self.text.try_fill(words.view(np.int32))
+        return self.text.try_fill(words.view(np.int32))
 
     def is_allowed(self, token: int) -> bool:
         """Whether a token may come next, without making a mask.
@@ -360,19 +360,19 @@ class Matcher(Shared):
         finally:
             self._is_busy = False
 
+    @alone
     def reset(self) -> None:
         """Put the text back to its start, with no history."""
-        with Alone(self):
-            self.text.reset()
-            self._settle()
+        self.text.reset()
+        self._settle()
 
+    @alone
     def fork(self) -> Matcher:
         """A second matcher in the same state, with the same history.
 
         Cost: O(the memory of the text: its stack, its history, and room for more of both).
         """
-        with Alone(self):
-            return type(self).of(self.text.copy())
+        return type(self).of(self.text.copy())
 
     def become(self, other: Matcher) -> None:
         """Take over the state and the history of another matcher of the same store.
@@ -395,25 +395,26 @@ class Matcher(Shared):
     def __deepcopy__(self, memo: Any) -> Matcher:
         return self.fork()
 
+    @alone
     def __reduce__(self) -> tuple[Any, ...]:
-        with Alone(self):
-            return _restored, (type(self), self.store, self.max_rollback, self.text.dump())
+        return _restored, (type(self), self.store, self.max_rollback, self.text.dump())
 
+    @alone
     def remembered(self) -> int:
         """How many tokens `rollback` can take back now."""
-        with Alone(self):
-            return self.text.remembered()
+        return self.text.remembered()
 
+    @alone
     def said(self) -> bytes:
         """The bytes of the text so far, if the engine keeps them: of a grammar it does not."""
-        with Alone(self):
-            return self.text.bytes_said()
+        return self.text.bytes_said()
 
     @property
     def n_bytes(self) -> int:
         """The bytes of memory that the text's state takes now, of what the engine counts."""
         return self.text.n_bytes
 
+    @alone
     def explain(self, token: int) -> Explanation:
         """Why a token may or may not come next, in words, for people.
 
@@ -424,22 +425,21 @@ class Matcher(Shared):
         """
         from maskwright.decoding.explain.explanation import Explanation
 
-        with Alone(self):
-            number = as_id(token)
-            found: Explanation | None = None if number < 0 else self.text.explain(number)
-            if found is None:
-                is_allowed = self.text.read_token(number, False) == constants.OK
-                verdict: Any = "allowed" if is_allowed else "refused"
-                found = Explanation(self.store.name, f"token {clip(token)}", verdict, self.text.why(token, number))
-            return found
+        number = as_id(token)
+        found: Explanation | None = None if number < 0 else self.text.explain(number)
+        if found is None:
+            is_allowed = self.text.read_token(number, False) == constants.OK
+            verdict: Any = "allowed" if is_allowed else "refused"
+            found = Explanation(self.store.name, f"token {clip(token)}", verdict, self.text.why(token, number))
+        return found
 
+    @alone
     def why(self, token: int) -> str:
         """Why a token may or may not come next, in one sentence, as the error of `advance` says it.
 
         Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
         """
-        with Alone(self):
-            return self.text.why(token, as_id(token))
+        return self.text.why(token, as_id(token))
 
     def forced_bytes(self, limit: int = MOST_BYTES) -> bytes:
         """The longest bytes with which every continuation of the text begins, at most `limit`.
@@ -450,6 +450,7 @@ class Matcher(Shared):
         """
         return forced_bytes(self, limit)
 
+    @alone
     def shortest_ending(self) -> Ending:
         """A shortest legal ending of the text so far, as bytes and as tokens.
 
@@ -462,9 +463,9 @@ class Matcher(Shared):
         found is not one of the names of a terminal that is held (`restrict`). `short_ending` is for
         such texts.
         """
-        with Alone(self):
-            return self.text.shortest_ending()
+        return self.text.shortest_ending()
 
+    @alone
     def short_ending(self) -> Ending:
         """A shortest ending if it is found soon, else one that is hardly longer.
 
@@ -472,16 +473,15 @@ class Matcher(Shared):
 
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if none is found.
         """
-        with Alone(self):
-            return self.text.short_ending()
+        return self.text.short_ending()
 
+    @alone
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes: what a completion budget must leave.
 
         Raises: DeadEndError if no bytes complete the text; LimitError as `shortest_ending`.
         """
-        with Alone(self):
-            return self.text.min_bytes_left()
+        return self.text.min_bytes_left()
 
     def __repr__(self) -> str:
         state = "ended" if self.text.is_finished() else f"in {where}" if (where := self.text.where()) else "open"

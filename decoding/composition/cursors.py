@@ -51,7 +51,7 @@ class Cursor:
 
         token : the id that they have in the whole text's vocabulary, or -1.
         """
-        return self.text.allows(data)
+        return not data or self.text.is_ok(self.text.read(data, False))
 
     def read(self, data: bytes, token: int = -1) -> bool:
         """Add bytes, not empty, if `reads`. Returns whether they were added."""
@@ -185,7 +185,7 @@ class GrammarCursor(Cursor):
     text: SlotText
 
     def reads(self, data: bytes, token: int = -1) -> bool:
-        return self.text.allows(data) if token < 0 else self.text.is_ok(self.text.read_token(token, False))
+        return super().reads(data) if token < 0 else self.text.is_ok(self.text.read_token(token, False))
 
     def read(self, data: bytes, token: int = -1) -> bool:
         self._key = None
@@ -220,7 +220,7 @@ class SchemaCursor(Cursor):
         raise NotImplementedError
 
     def reads(self, data: bytes, token: int = -1) -> bool:
-        return self.text.allows(data) if token < 0 else self.text.is_ok(self.text.read_token(token, False))
+        return super().reads(data) if token < 0 else self.text.is_ok(self.text.read_token(token, False))
 
     def read(self, data: bytes, token: int = -1) -> bool:
         text, self._key = self.text, None

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import a_type, as_integer, clip, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.alone import Alone, Shared, alone
 from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.gpu.devices import Backend, Cpu, Cuda, is_simulated
@@ -212,6 +212,7 @@ class GpuBatch(Shared):
         """The bytes of device memory that a slot's own region takes."""
         return 4 * self._stride
 
+    @alone
     def advance(self, tokens: Any = None) -> None:
         """Read a token in each slot that is reading. What came of it is in `results`.
 
@@ -223,22 +224,22 @@ class GpuBatch(Shared):
 
         Raises: MaskwrightError if the tokens have another shape or dtype.
         """
-        with Alone(self):
-            self._backend.join()
-            self._take(tokens)
-            self._run("advance")
+        self._backend.join()
+        self._take(tokens)
+        self._run("advance")
 
+    @alone
     def find_rows(self) -> None:
         """Write `words`: the masks of the tokens allowed next in each slot."""
-        with Alone(self):
-            self._backend.join()
-            self._run("find", "write")
+        self._backend.join()
+        self._run("find", "write")
 
     def _run(self, *names: str) -> None:
         """Run kernels for all slots, one after the other."""
         for name in names:
             self._backend.run(name, self.size, self._arguments[name])
 
+    @alone
     def prepare(self, tokens: Any = None) -> None:
         """Do `advance` and `find_rows` beside what the current stream does next.
 
@@ -250,12 +251,12 @@ class GpuBatch(Shared):
 
         Raises: MaskwrightError as `advance`.
         """
-        with Alone(self):
-            self._backend.join()
-            self._take(tokens)
-            with self._backend.beside():
-                self._run("advance", "find", "write")
+        self._backend.join()
+        self._take(tokens)
+        with self._backend.beside():
+            self._run("advance", "find", "write")
 
+    @alone
     def apply(self, logits: Any) -> None:
         """Write -inf over the logits of the tokens that the rows refuse, in place.
 
@@ -274,9 +275,8 @@ class GpuBatch(Shared):
                 f"the logits have shape {tuple(logits.shape)}; expected ({self.size}, N) with N of at least {self.store.vocabulary.size}, "
                 f"the size of vocabulary {self.store.vocabulary.name}"
             )
-        with Alone(self):
-            self._backend.join()
-            apply_rows(logits, self._row_ids, self.words)
+        self._backend.join()
+        apply_rows(logits, self._row_ids, self.words)
 
     def admit(self, slots: Sequence[int], matchers: Sequence[Matcher | None] | None = None) -> None:
         """Begin texts in some slots, whatever was there.
@@ -321,12 +321,13 @@ class GpuBatch(Shared):
         chosen = self._checked_slots(slots)
         self._begin(chosen, [None] * len(chosen), constants.IDLE)
 
+    @alone
     def states(self) -> list[str]:
         """What each slot is, in words (`STATES`). Waits for the device."""
-        with Alone(self):
-            self._backend.join()
-            return [STATES.get(code, f"error {code}") for code in self.results.tolist()]
+        self._backend.join()
+        return [STATES.get(code, f"error {code}") for code in self.results.tolist()]
 
+    @alone
     def fetch(self, slot: int, max_rollback: int = 0) -> Matcher:
         """A matcher in the state of a slot's text. Waits for the device.
 
@@ -339,8 +340,7 @@ class GpuBatch(Shared):
         negative.
         """
         (slot,) = self._checked_slots([slot])
-        with Alone(self):
-            return self._fetch(slot, max_rollback)
+        return self._fetch(slot, max_rollback)
 
     def _fetch(self, slot: int, max_rollback: int) -> Matcher:
         self._backend.join()
@@ -384,21 +384,21 @@ class GpuBatch(Shared):
         with Alone(matcher):
             return image_of(self.store.table, text.memory)
 
+    @alone
     def _begin(
         self, slots: Sequence[int], matchers: Sequence[Matcher | None], result: int, is_loading: bool = False
     ) -> None:
         """Begin new texts in some slots. All that the device must know crosses in one copy."""
         if not slots:
             return
-        with Alone(self):
-            self._backend.join()
-            images = [None if matcher is None else self._image_of(matcher) for matcher in matchers]
-            message = self._backend.sent(self._torch.from_numpy(message_of(slots, images)))
-            seen, n = self._backend.view(message), len(slots)
-            chosen = self._backend.view(message[:n])
-            self._backend.run("begin", n, (*self._arguments["begin"], chosen, self._stride, result))
-            if is_loading or any(image is not None for image in images):
-                self._backend.run("load", n, (*self._arguments["load"], seen, n, *self._deep))
+        self._backend.join()
+        images = [None if matcher is None else self._image_of(matcher) for matcher in matchers]
+        message = self._backend.sent(self._torch.from_numpy(message_of(slots, images)))
+        seen, n = self._backend.view(message), len(slots)
+        chosen = self._backend.view(message[:n])
+        self._backend.run("begin", n, (*self._arguments["begin"], chosen, self._stride, result))
+        if is_loading or any(image is not None for image in images):
+            self._backend.run("load", n, (*self._arguments["load"], seen, n, *self._deep))
 
     def _is_mine(self, matcher: Matcher) -> bool:
         store = matcher.store

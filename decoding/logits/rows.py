@@ -20,7 +20,7 @@ from maskwright.analysis.arguments import a_type, as_integer, clip, need_type
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.alone import Alone, Shared, alone
 from maskwright.decoding.engine.slot import SlotText
 from maskwright.decoding.engines import check_tables
 from maskwright.decoding.logits import _row_kernels as book_kernels
@@ -112,6 +112,7 @@ class ResidentRows(Shared):
         self._is_async = is_cuda
         self._staging = Staging(capacity, is_cuda, partial(StreamEvent, self.device) if is_cuda else None)
 
+    @alone
     def ids(self, texts: Batch | Sequence[Matcher | None], slots: Sequence[int] | None = None, out: Any = None) -> Any:
         """The number of each text's row, as the text stands: (B,) int32 on the device; -1 if idle.
 
@@ -136,8 +137,7 @@ class ResidentRows(Shared):
                 "than twice the sequences"
             )
         self._check_out(out, n)
-        with Alone(self):
-            return self._ids(texts, n, slots, out)
+        return self._ids(texts, n, slots, out)
 
     def _ids(self, texts: Batch | Sequence[Matcher | None], n: int, slots: Sequence[int] | None, out: Any) -> Any:
         staged = self._staging.begin()
