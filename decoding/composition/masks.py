@@ -14,10 +14,11 @@ from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_rlock
 from maskwright.decoding.composition.cursors import Cursor, JsonCursor, TagCursor, add, has, remove
 from maskwright.decoding.composition.exits import Exits
-from maskwright.decoding.composition.readings import HOST, Back, Known, Reading, Rules
+from maskwright.decoding.composition.readings import HOST, Back, Known, Reading, Rules, left_of_character
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
 from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.composition.tables import ComposedTables
+from maskwright.maskstore.vocabulary.masks import tokens_of
 
 Words = npt.NDArray[np.int32]
 
@@ -56,6 +57,11 @@ class Masks:
         for reading in readings[1:]:
             self._write(reading, self._words)
             words |= self._words
+        if not readings[0].left:
+            tokens = self._rules.tables.vocabulary.tokens
+            over = ((token, data) for token in tokens_of(words) if (data := tokens[token]))
+            further = [(token, data) for token, data in over if left_of_character(readings, data)]
+            remove(words, [token for token, data in further if not self._rules.can_read(readings, data)])
 
     def fill_alone(self, reading: Reading, exits: Exits, words: Words) -> bool:
         """`fill` of the only reading of a text, which is in a part. Returns whether it has tokens.

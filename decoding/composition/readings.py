@@ -48,6 +48,10 @@ HOST = -1
 """Instead of a part's number: the reading is in the host."""
 
 
+_CONTINUING = bytes(range(0x80, 0xC0))
+"""The bytes behind the first one of a character in UTF-8."""
+
+
 class Reading(NamedTuple):
     """One way to cut the text so far.
 
@@ -322,7 +326,7 @@ class Rules:
 
     def can_read(self, readings: list[Reading], data: bytes) -> bool:
         """Whether some bytes may come. readings : as for `walk`."""
-        if len(data) > PIECE:
+        if len(data) > PIECE or left_of_character(readings, data):
             return any(self.behind(readings, data))
         return any(True for _ in self.walk(readings, data))
 
@@ -333,6 +337,10 @@ class Rules:
 
         Raises: LimitError as `walk`. Cost: O(bytes) for so many readings.
         """
+        if n := left_of_character(readings, data):
+            further = within_budgets(self.closed_behind(readings, data[:n]))
+            stays, crossed = self.behind(further, data[n:]) if further else ([], [])
+            return [], distinct([*stays, *crossed])
         stays, crossed = readings, list[Reading]()
         for at in range(0, len(data), PIECE):
             if at:
@@ -407,6 +415,17 @@ def within_budgets(readings: list[Reading]) -> list[Reading]:
     if all(one.left for one in readings):
         return readings
     return [one for one in readings if one.left] or readings
+
+
+def left_of_character(readings: list[Reading], data: bytes) -> int:
+    """How many of some bytes a part whose budget is spent may take: those that end its character.
+
+    readings : as `within_budgets` gives them. Returns 0 if all bytes, or none, are such.
+    """
+    if not readings or readings[0].left:
+        return 0
+    n = len(data) - len(data.lstrip(_CONTINUING))
+    return n if n < len(data) else 0
 
 
 def distinct(readings: list[Reading]) -> list[Reading]:

@@ -133,10 +133,10 @@ class Text:
         self._at = 0  # the tokens so far
         self._ways = _opened({(language(form),)}, 0)
 
-    def _alive(self) -> set[Way]:
-        """The ways whose budget is not spent, if there are any."""
-        alive = {way for way in self._ways if not (way and _is_spent(way[0], self._at))}
-        return alive or self._ways
+    def _alive(self, ways: set[Way] | None = None) -> set[Way]:
+        """The ways whose budget is not spent, if there are any. ways : those of the text, or some behind them."""
+        ways = self._ways if ways is None else ways
+        return {way for way in ways if not (way and _is_spent(way[0], self._at))} or ways
 
     def _behind_whole(self, token: int) -> set[Way]:
         tops = [way for way in self._alive() if way and isinstance(way[0], Whole | Run) and token in way[0].ids]
@@ -144,8 +144,11 @@ class Text:
 
     def _behind_text(self, token: int) -> set[Way]:
         ways = self._alive()
+        is_over = all(way and _is_spent(way[0], self._at) for way in ways)
         for character in VOCABULARY[token]:
             ways = _opened({after for way in ways for after in _stepped(way, character)}, self._at + 1)
+            if is_over:  # a part ends its character, and no more
+                ways = self._alive(ways)
         return ways
 
     def _behind(self, token: int) -> set[Way]:
