@@ -2,7 +2,9 @@
 
 python reports/bench/names.py [--files N] [--places N] [--functions N] [--tokens N] [--tokenizer T]
 
-First list: the seconds from `PythonNames` to the names at some places, each in a process of its own.
+First list: the seconds from `PythonNames` to the names at some places, each in a process of its own. First token: there, too, the CPU
+seconds to the first token of the bundled model, with names and without, of this process and those that it starts. The store and an ending
+are there before, as `maskwright complete` has them.
 
 Masks: `restrict` and masks of the library's `python` behind `os.`, for 10 to 100,000 names made of words, in CPU time.
 
@@ -78,6 +80,32 @@ begin = time.perf_counter()
 names = PythonNames(sys.argv[1])(sys.argv[2].encode())
 print(time.perf_counter() - begin, len(names[1]))
 """
+_FIRST_TOKEN = """
+import os, sys
+import maskwright as mw
+from maskwright.completion import load_model, start_completion
+from maskwright.python_names import PythonNames
+model = load_model("python-tiny")
+store = mw.cached_store("python", model.vocabulary)
+matcher = store.matcher()
+matcher.advance_bytes(sys.argv[2].encode())
+matcher.short_ending()
+begin = sum(os.times()[:4])
+names = PythonNames(sys.argv[1]) if sys.argv[3:] else None
+next(iter(start_completion(store, sys.argv[2], model, names=names, max_tokens=16)))
+print(sum(os.times()[:4]) - begin)
+"""
+
+
+def first_tokens(folder: str) -> dict[str, Any]:
+    """The CPU seconds to the first token at each place."""
+    found = {}
+    for place, text in PLACES.items():
+        command = [sys.executable, "-c", _FIRST_TOKEN, folder, text]
+        ways = {"without names": command, "with names": [*command, "names"]}
+        done = {way: subprocess.run(each, capture_output=True, check=True, text=True) for way, each in ways.items()}
+        found[place] = {way: round(float(each.stdout), 2) for way, each in done.items()}
+    return found
 
 
 def first_lists(folder: str) -> dict[str, Any]:
@@ -254,6 +282,7 @@ def main() -> None:
         source = PythonNames(folder)
         facts = {
             "first_lists": first_lists(folder),
+            "first_tokens": first_tokens(folder),
             "masks": costs(given.tokenizer),
             "real_files": refusals(source, given.files, given.places),
             "completions": completions(source, given.functions, given.tokens),
