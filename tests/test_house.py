@@ -46,7 +46,7 @@ CEILINGS = {
     "decoding/names": 1_550,
     "decoding/reference": 4_000,
     "decoding/schema": 5_750,
-    "decoding/tags": 270,
+    "decoding/tags": 300,
     "maskstore": 50,
     "maskstore/automaton": 4_150,
     "maskstore/canonical": 1_400,

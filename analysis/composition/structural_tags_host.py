@@ -71,6 +71,9 @@ class HostRules:
         """
         if not body or most == 0:
             return ()
+        options = self.rules[body[0]] if isinstance(body[0], str) and len(body) == 1 else []
+        if options[:1] == [()] and len(options) == 2:
+            body, least = options[1], 0  # so that what is left out is not counted in all ways
         item = self.one(body)
         begin = item if least else ()
         for a, b in small_factors(least, 5) if least > 1 else ():

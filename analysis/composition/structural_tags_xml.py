@@ -285,7 +285,7 @@ class _Arguments:
         for kind, shapes in of_kind.items():
             if kind == "string":
                 free = any(shape == Strings(None, 0, None) for shape in shapes)
-                raw = self._free() if free else self._raw(shapes)
+                raw = self._rules.free((style.raw_until, *self._excluded), None) if free else self._raw(shapes)
                 if raw is not None:
                     yield raw
                 if free and not style.nests:
@@ -304,9 +304,6 @@ class _Arguments:
             if key not in self._parts:
                 self._parts[key] = self._json(tuple(as_json))
             yield self._parts[key]
-
-    def _free(self) -> Body:
-        return self._rules.free((self._style.raw_until, *self._excluded), None)
 
     def _raw(self, shapes: list[Shape]) -> Body | None:
         """Strings that are not free, with white space where the style has it."""

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeAlias
 from weakref import WeakValueDictionary
 
 from maskwright.analysis.composition.tag_rules import NOTHING
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import kept_with
 from maskwright.analysis.marks import MARK
 from maskwright.decoding.endings.ending import Ending
@@ -22,6 +23,12 @@ from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.state import TextState
 from maskwright.maskstore.composition.splits import Split
 from maskwright.maskstore.composition.tables import TagTables
+
+MOST_PLACES = 20_000
+"""BOUND: the beginnings of bodies at which a text may stand at once."""
+
+MOST_BYTES = 200_000
+"""BOUND: the bytes of an ending; 5 us each."""
 
 
 class Rest:
@@ -73,6 +80,8 @@ class _Descent:
                 new = [(first, inner) for first in self._rules[value]]
             todo += [one for one in new if one not in seen]
             seen.update(new)
+            if len(seen) > MOST_PLACES:
+                raise LimitError("a text may go on at too many places of its structural tag: repeat what is not empty")
         return tuple(found)
 
     def _rest(self, node: int, around: Rest | None) -> Rest:
@@ -155,7 +164,12 @@ class _Descent:
         return sorted(found)
 
     def ending(self, state: State) -> bytes:
-        """A shortest text that completes one: of several the first in the order of `PREFERRED`."""
+        """A shortest text that completes one: of several the first in the order of `PREFERRED`.
+
+        Raises: LimitError if it is too long.
+        """
+        if min(map(self._least_from, state)) > MOST_BYTES:
+            raise LimitError(f"the shortest ending has more than {MOST_BYTES:,} bytes, so it is not written out")
         found = bytearray()
         while True:
             least = min(self._least_from(each) for each in state)

@@ -240,3 +240,15 @@ def test_a_grammar_may_be_lark() -> None:
     ):
         with pytest.raises(mw.GrammarError, match=said):
             mw.read_structural_tag({"type": "structural_tag", "format": {**form, **more}})
+
+
+def test_what_may_be_nothing_is_repeated_at_most_so_often() -> None:
+    optional = {"type": "optional", "content": {"type": "const_string", "value": "ab"}}
+    form = {"type": "repeat", "min": 2, "max": 3, "content": optional}
+    store = mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": form}), EVERY_BYTE)
+    for n, is_legal in ((0, True), (1, True), (3, True), (4, False)):
+        matcher = store.matcher()
+        assert (matcher.try_bytes(b"ab" * n) and matcher.is_accepting()) == is_legal
+    many = {"type": "repeat", "min": 10_000, "max": 20_000, "content": {"type": "any_text"}}
+    matcher = mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": many}), EVERY_BYTE).matcher()
+    assert matcher.is_accepting() and matcher.try_bytes(b"text") and matcher.is_accepting()

@@ -128,6 +128,16 @@ def test_tokens_are_those_that_are_read(seed: int) -> None:
         assert text.try_read(chosen)
 
 
+def test_what_is_too_long_or_at_too_many_places_is_refused() -> None:
+    once: dict[str, list[Body]] = {f"x{i}": [(f"x{i + 1}",) * 10] for i in range(6)}
+    made, _ = tag_rules("rules", {START: [("x0",)], **once, "x6": [(b"a",)]})
+    with pytest.raises(mw.LimitError, match="more than 200,000 bytes"):
+        TagText(TagTables("rules", VOCABULARY, made), 0).short_ending()
+    made, _ = tag_rules("rules", {START: [("x0",)], **once, "x6": [(b"a", b"b"), ()]})
+    with pytest.raises(mw.LimitError, match="too many places"):
+        TagText(TagTables("rules", VOCABULARY, made), 0)
+
+
 def test_a_deep_text_takes_no_recursion() -> None:
     made, _ = tag_rules("rules", {START: [(b"a", START, b"b"), ()]})
     text = TagText(TagTables("rules", VOCABULARY, made), 0)
