@@ -198,7 +198,7 @@ class GrammarCursor(Cursor):
     def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
         # BOUND: a token that was added may be the beginning of another one; that is read then
         may_end, has_tokens = fill_part(self.text, exits.strings(), words)
-        return with_behind(words, exits, may_end, has_tokens)
+        return with_behind(words, exits, True, has_tokens) if may_end else (False, has_tokens)
 
 
 class SchemaCursor(Cursor):

@@ -41,9 +41,10 @@ def fill_part(
         texts.renew()
     state = np.empty(STATE, np.int32)
     mask = words if inside is None else inside
-    given = strings, tails, mask, words, n_tokens, state
-    code = int(entries.fill_part(*texts.bound[1:3], text.region, *given))
+    _, table, memory, _ = texts.bound
+    code = entries.fill_part(table, memory, text.region, strings, tails, mask, words, n_tokens, state)
     if code == constants.NO_ROOM:
+        given = strings, tails, mask, words, n_tokens, state
         code = text.with_room(lambda: entries.fill_part(*texts.bound[1:3], text.region, *given))
     if code:
         text.refuse_fill(text.finish_fill(code, mask))
