@@ -211,7 +211,7 @@ def test_processes_share_the_folder(folder: Path, builds: list[str]) -> None:
         "cached_store(layout_grammar(), small_vocabulary(), refresh=True)"
     )
     command = [sys.executable, "-c", script]
-    running = [subprocess.Popen(command, cwd=TESTS, env=dict(os.environ)) for _ in range(2)]
+    running = [subprocess.Popen(command, cwd=TESTS / "support", env=dict(os.environ)) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
     assert len(list(folder.iterdir())) == 1
     small()

@@ -83,7 +83,7 @@ print(json.dumps([entries.is_compiled_ahead, sums]))
 
 def walks(**environment: str) -> tuple[bool, dict[str, int]]:
     run = subprocess.run(
-        [sys.executable, "-c", WALKS, str(TESTS)],
+        [sys.executable, "-c", WALKS, str(TESTS / "support")],
         env=os.environ | environment,
         capture_output=True,
         text=True,

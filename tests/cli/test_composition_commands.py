@@ -136,9 +136,12 @@ def test_analyze_of_another_dialect_with_parts(runner: CliRunner) -> None:
     Path("tool.lark").write_text('start: "a" obj\nobj: %json {"type": "object"}\n')
     result = runner.invoke(app, ["analyze", "tool.lark", "--from", "llguidance", "--json", "-"])
     assert result.exit_code == 0 and json.loads(result.stdout)["parts"][0]["kind"] == "schema"
-    refused = runner.invoke(
+    exported = runner.invoke(
         app, ["export", "tool.lark", "--from", "llguidance", "-t", "python-tiny", "-o", "x.safetensors"]
     )
+    assert exported.exit_code == 0
+    assert json.loads(runner.invoke(app, ["info", "x.safetensors", "--json", "-"]).stdout)["kind"] == "composition"
+    refused = runner.invoke(app, ["verify", "tool.lark", "--from", "llguidance", "-t", "python-tiny"])
     assert refused.exit_code == 2 and "has other languages inside" in refused.stderr
 
 

@@ -197,7 +197,9 @@ def test_threads_that_take_turns_may_share_a_matcher() -> None:
 
 def abused(seconds: float) -> tuple[int, int, int]:
     script = [sys.executable, "thread_abuse.py", str(seconds)]
-    run = subprocess.run(script, cwd=TESTS, capture_output=True, text=True, check=False, timeout=seconds + 300)
+    run = subprocess.run(
+        script, cwd=TESTS / "support", capture_output=True, text=True, check=False, timeout=seconds + 300
+    )
     assert run.returncode == 0, f"rc {run.returncode}\n{run.stdout[-2000:]}{run.stderr[-3000:]}"
     through, refused, other = map(int, run.stdout.split())
     return through, refused, other
@@ -226,4 +228,4 @@ def test_a_fork_has_threads_of_its_own() -> None:
         "if child:\n    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
         "os._exit(0)"
     )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=TESTS, check=True, timeout=120)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=TESTS / "support", check=True, timeout=120)

@@ -206,7 +206,7 @@ def test_what_a_block_remembers_goes_with_the_frame_of_its_indent() -> None:
 
 def test_a_slot_has_the_size_that_is_told() -> None:
     text = DOCS.read_text(encoding="utf-8")
-    told = {int(number) for number in re.findall(r"(\d+) KB", text)}
+    told = {int(number) for number in re.findall(r"(\d+)\s+KB", text)}
     plain = compile_store(longest('start: "x" start | "x"'), vocabulary_of(b"x"))
     ambiguous = compile_store(
         longest('// maskwright: conflicts = all\nstart: s*\ns: "x" | "x" "x" | "(" start ")"'), vocabulary_of(b"x")

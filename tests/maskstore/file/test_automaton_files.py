@@ -142,7 +142,9 @@ def test_equal_stores_give_equal_bytes_under_every_hash_seed(seed: str, tmp_path
     small_automaton().save(tmp_path / "here")
     load_store(tmp_path / "here").save(tmp_path / "again")
     environment = os.environ | {"PYTHONHASHSEED": seed}
-    subprocess.run([sys.executable, "-c", script, str(tmp_path / seed)], cwd=TESTS, env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / seed)], cwd=TESTS / "support", env=environment, check=True
+    )
     assert len({hashlib.sha256(path.read_bytes()).hexdigest() for path in tmp_path.iterdir()}) == 1
 
 

@@ -277,7 +277,13 @@ def mutated(seed: int, first: int, end: int, environment: dict[str, str], timeou
     """Run the mutator in a process of its own; the test fails with the table's number if it dies or hangs."""
     script = [sys.executable, "table_mutator.py", *map(str, (seed, first, end))]
     run = subprocess.run(
-        script, cwd=TESTS, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=timeout
+        script,
+        cwd=TESTS / "support",
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
     )
     lines = run.stdout.splitlines()
     assert run.returncode == 0, f"seed {seed}, table {lines[-1:]}: rc {run.returncode}\n{run.stderr[-3000:]}"

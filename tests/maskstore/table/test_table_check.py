@@ -367,7 +367,7 @@ def test_what_is_let_through_can_be_run(n: int) -> None:
     """The engine in plain Python, over arrays that refuse every index outside them, on tables altered at random."""
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     script = [sys.executable, "-W", "ignore", "strict_engine.py", "1", str(n)]
-    run = subprocess.run(script, cwd=TESTS, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(script, cwd=TESTS / "support", env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr[-2000:]
     kept, endless = map(int, run.stdout.split())
     assert kept > n // 12 and endless == 0
