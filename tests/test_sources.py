@@ -403,7 +403,7 @@ def test_types_for_users(tmp_path: Path) -> None:
         "bool",
         "bool",
         "decoding.explain.explanation.Explanation",
-        "stores.store.Store | stores.store.EntryStore | stores.schema_store.SchemaStore",
+        "stores.store.Store | stores.entry_store.EntryStore | stores.schema_store.SchemaStore | stores.composed_store.ComposedStore",
         "stores.schema_store.SchemaStore",
         "maskstore.vocabulary.vocabulary.Vocabulary",
     ], run.stdout
