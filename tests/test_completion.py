@@ -423,7 +423,7 @@ def test_everything_is_checked_before_torch_is_loaded(folder: Path, store: Store
         (["json.lark", "[", *mine, "--top-p", "2"], "top_p is 2"),
         (["json.lark", "[", *mine, "--seed", "-1"], "seed is -1; expected 0 or more"),
         (["json.lark", "[", *mine, "--reference", "python:nowhere"], "names no program"),
-        (["json.lark", "[", *mine, "--stop", ""], "stop is ['']"),
+        (["json.lark", "[", *mine, "--stop", ""], "stop is ('',)"),
         (["none.lark", "[", *mine], "'none.lark' does not exist"),
         (["json.lark", "[", *mine, "--soft", "if"], "soft keyword 'if' is not a string literal"),
         (["json.lark", "[", *mine, "--lexing", "nfa"], "has no masks at run time"),

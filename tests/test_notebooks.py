@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 import sys
 import tempfile
+from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))  # as a script
 from paths import ROOT
 from shares import share
 

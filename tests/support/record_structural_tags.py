@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "naive"))  # as a script
 from naive_structural_tags import VOCABULARY, Text, random_tag
 
 DATA = Path(__file__).parents[1] / "data" / "cases" / "structural_tag_masks.json"
