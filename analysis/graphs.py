@@ -6,6 +6,7 @@ recursion, since chains may be long.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -71,6 +72,44 @@ def shortest_texts(
             if target not in found:
                 found[target] = found[node] + bytes([byte])
                 agenda.append(target)
+    return found
+
+
+def cheapest_rules(rules: Iterable[tuple[NodeT, int, Iterable[NodeT]]]) -> dict[NodeT, tuple[int, int]]:
+    """What each node costs at least, and by which rule: its number; of several the first.
+
+    rules : the node that a rule makes, what the rule costs by itself, at least 0, and the nodes
+        that it is made of, whose costs are added. What no rules make is not in the result.
+
+    Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
+
+    >>> cheapest_rules([("a", 1, ["b"]), ("b", 2, []), ("b", 0, ["a"])])
+    {'b': (2, 1), 'a': (3, 0)}
+    """
+    made: list[NodeT] = []
+    costs: list[int] = []
+    missing: list[int] = []
+    users: dict[NodeT, list[int]] = {}
+    for number, (node, cost, inner) in enumerate(rules):
+        made.append(node)
+        costs.append(cost)
+        missing.append(0)
+        for each in inner:
+            missing[-1] += 1
+            users.setdefault(each, []).append(number)
+    agenda = [(costs[number], number) for number, count in enumerate(missing) if not count]
+    heapq.heapify(agenda)
+    found: dict[NodeT, tuple[int, int]] = {}
+    while agenda:
+        cost, number = heapq.heappop(agenda)
+        if made[number] in found:
+            continue
+        found[made[number]] = cost, number
+        for user in users.get(made[number], ()):
+            missing[user] -= 1
+            costs[user] += cost
+            if not missing[user]:
+                heapq.heappush(agenda, (costs[user], user))
     return found
 
 

@@ -6,14 +6,13 @@ the bytes of a literal, the number of a part, or the name of a rule.
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import EmptyLanguageError, GrammarError
-from maskwright.analysis.graphs import components
+from maskwright.analysis.graphs import cheapest_rules, components
 from maskwright.analysis.marks import mark
 
 Body: TypeAlias = tuple[bytes | int | str, ...]
@@ -73,20 +72,21 @@ def checked_tag_rules(name: str, bodies: Sequence[Sequence[Sequence[bytes | int]
         for rule, some in enumerate(bodies)
     }
     least = _least(rules)
-    # what each rule may begin with, and whether something comes behind that
-    begins = [
-        [
-            (item, at + 1 < len(one))
-            for one in some
-            for at, item in enumerate(one)
-            if isinstance(item, int) and not any(isinstance(i, bytes) or least.get(_name(i), 1) for i in one[:at])
-        ]
-        for some in bodies
-    ]
-    for component in components([[item for item, _ in each] for each in begins]):
+    begins = [[found for one in some for found in _begins(one, least)] for some in bodies]
+    for component in map(set, components([[item for item, _ in each] for each in begins])):
         if any(goes_on and item in component for rule in component for item, goes_on in begins[rule]):
-            raise GrammarError(f"{name}: {_name(component[0])} leads back to itself before it has read something")
+            raise GrammarError(f"{name}: {_name(min(component))} leads back to itself before it has read something")
     return tag_rules(name, rules)[0]
+
+
+def _begins(body: Sequence[bytes | int], least: Mapping[str, int]) -> Iterator[tuple[int, bool]]:
+    """The rules that a body may begin with, and whether something comes behind each."""
+    for at, item in enumerate(body, 1):
+        if isinstance(item, bytes):
+            break
+        yield item, at < len(body)
+        if least.get(_name(item), 1):
+            break
 
 
 def _name(rule: int) -> str:
@@ -139,35 +139,14 @@ def _first_node(
 
 
 def _least(rules: Rules) -> dict[str, int]:
-    """The length of a shortest text of each rule that has one; a part counts as its mark.
-
-    Source: Knuth, "A generalization of Dijkstra's algorithm" (1977).
-    """
-    users: dict[str, list[list[int]]] = {}
-    heap: list[tuple[int, str]] = []
-    lhs_of: list[str] = []
-    for lhs, bodies in rules.items():
-        for body in bodies:
-            # the body's number, its bytes so far, and the rules in it of which no text is known
-            state = [len(lhs_of), 0, 0]
-            lhs_of.append(lhs)
-            for item in body:
-                if isinstance(item, str):
-                    users.setdefault(item, []).append(state)
-                    state[2] += 1
-                else:
-                    state[1] += len(mark(0)) if isinstance(item, int) else len(item)
-            if not state[2]:
-                heapq.heappush(heap, (state[1], lhs))
-    found: dict[str, int] = {}
-    while heap:
-        length, rule = heapq.heappop(heap)
-        if rule in found:
-            continue
-        found[rule] = length
-        for state in users.get(rule, ()):
-            state[1] += length
-            state[2] -= 1
-            if not state[2]:
-                heapq.heappush(heap, (state[1], lhs_of[state[0]]))
-    return found
+    """The length of a shortest text of each rule that has one; a part counts as its mark."""
+    found = cheapest_rules(
+        (
+            rule,
+            sum(len(mark(0)) if isinstance(item, int) else len(item) for item in body if not isinstance(item, str)),
+            (item for item in body if isinstance(item, str)),
+        )
+        for rule, bodies in rules.items()
+        for body in bodies
+    )
+    return {rule: length for rule, (length, _) in found.items()}

@@ -422,8 +422,11 @@ def left_of_character(readings: list[Reading], data: bytes) -> int:
 
     readings : as `within_budgets` gives them. Returns 0 if all bytes, or none, are such.
     """
-    if not readings or readings[0].left:
-        return 0
+    return 0 if not readings or readings[0].left else rest_of_character(data)
+
+
+def rest_of_character(data: bytes) -> int:
+    """How many bytes before others continue a character; 0 if there are none, or no others."""
     n = len(data) - len(data.lstrip(_CONTINUING))
     return n if n < len(data) else 0
 

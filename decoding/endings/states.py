@@ -135,7 +135,7 @@ class TextStates(States):
 
     def moves(self, state: _Read) -> Sequence[Move]:
         alphabet = PREFERRED if self.spelling is None else self.spelling.alphabet
-        return [(ONE_BYTE[byte], 0) for byte in alphabet if state.text.allows(ONE_BYTE[byte])]
+        return [(ONE_BYTE[byte], 0) for byte in alphabet if state.text.reads(ONE_BYTE[byte])]
 
     def after(self, state: _Read, data: bytes) -> Hashable | None:
         there = state.text.copy()

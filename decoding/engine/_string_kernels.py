@@ -1,4 +1,4 @@
-"""Which of many byte strings may come next, and behind which of them may the text end?
+"""Behind which of many byte strings may the text end, or go on by some bytes?
 
 A composition asks this of the text of a part, for the first bytes of tokens that leave it.
 """
@@ -21,7 +21,6 @@ from maskwright.maskstore.composition.strings import (
     END,
     ENDS,
     FIELDS,
-    GOES_ON,
     IS_TOKEN,
     KIND,
     NUMBER,
@@ -33,8 +32,8 @@ from maskwright.maskstore.table import schema
 MAY_END, SOME = 1, 2
 """What `fill_part` tells: the text is legal as a whole; its mask is not empty."""
 
-STATE = 2 + c.N_DRAFT
-"""The length of `state`: a result, an index, and a copy of the draft."""
+STATE = 1 + c.N_DRAFT
+"""The length of `state`: a result, and a copy of the draft."""
 
 
 @kernel
@@ -58,10 +57,10 @@ def goes_on(table, memory, region, tails, state):  # type: ignore[no-untyped-def
     tails : (n,) int32; the bytes, the likely ones first.
     """
     for i in range(c.N_DRAFT):
-        state[2 + i] = memory[region + c.DRAFT_LEXER + i]
+        state[1 + i] = memory[region + c.DRAFT_LEXER + i]
     for tail in range(tails.shape[0]):
         for i in range(c.N_DRAFT):
-            memory[region + c.DRAFT_LEXER + i] = state[2 + i]
+            memory[region + c.DRAFT_LEXER + i] = state[1 + i]
         code = np.int64(read_byte(table, memory, region, np.int64(tails[tail])))
         if code == c.OK:
             code = np.int64(can_go_on(table, memory, region))
@@ -70,19 +69,17 @@ def goes_on(table, memory, region, tails, state):  # type: ignore[no-untyped-def
     return np.int64(c.ILLEGAL)
 
 
-@kernel(entry=True)
-def read_strings(
-    table: Int32, memory: Int32, region: int, strings: Int32, tails: Int32, allowed: Int32, words: Int32, state: Int32
-) -> int:
-    """Add the tokens of the strings whose answer is yes: OK, or an error to begin again behind.
+@kernel
+def read_strings(table, memory, region, strings, tails, allowed, words, state):  # type: ignore[no-untyped-def]
+    """Add the tokens of the strings whose answer is yes: OK or an error.
 
     strings : as `strings_array` makes it.
     tails : (n,) int32; the further bytes of the kind GOES_ON.
     allowed : the mask of the text. It may be `words`, unless a token is also a string's number.
     words : the mask to which tokens are added.
-    state : (STATE,) int32; state[1] is the string to begin with, at first 0, and is kept.
+    state : (STATE,) int32; room.
     """
-    at = np.int64(state[1])
+    at = np.int64(0)
     # `shared` bytes of this string are those of the last one that was refused, at its byte `wrong`
     shared = np.int64(0)
     wrong = np.int64(0)
@@ -114,19 +111,15 @@ def read_strings(
                 wrong = place - begin
             elif code == c.OK and kind == ENDS:
                 code = np.int64(ends_draft(table, memory, region))
-            elif code == c.OK and kind == GOES_ON:
-                code = np.int64(goes_on(table, memory, region, tails, state))
             elif code == c.OK:
-                code = np.int64(can_go_on(table, memory, region))
+                code = np.int64(goes_on(table, memory, region, tails, state))
         if code == c.OK:
             for i in range(strings[one + TOKENS_BEGIN], strings[one + TOKENS_END]):
                 token = np.int64(strings[i])
                 words[token >> 5] |= np.int32(np.uint32(1) << np.uint32(token & 31))
         elif code != c.ILLEGAL:
-            state[1] = at
             return code
         at += 1
-    state[1] = 0
     return np.int64(c.OK)
 
 
@@ -154,7 +147,6 @@ def fill_part(
         the mask is not empty.
     """
     state[0] = 0
-    state[1] = 0
     code = np.int64(can_end(table, memory, region))
     if code == c.OK:
         state[0] = MAY_END

@@ -12,7 +12,7 @@ entries = EntryPoints(
     "maskwright.decoding.engine",
     {
         "_mask_kernels": ("fill",),
-        "_string_kernels": ("fill_part", "read_strings"),
+        "_string_kernels": ("fill_part",),
         "_text_kernels": ("read_token", "read_bytes", "replay"),
         "_memory_kernels": ("reset", "rollback", "collect", "forget_walks"),
         "_end_kernels": ("can_end",),

@@ -260,8 +260,12 @@ class TextState(ABC):
 
     # -- short cuts
 
+    def reads(self, data: bytes) -> bool:
+        """Whether bytes may come next; none may always. Raises: LimitError."""
+        return not data or self.is_ok(self.read(data, False))
+
     def allows(self, data: bytes) -> bool:
-        """Whether bytes may come next; none may always. A text at a limit allows none."""
+        """As `reads`, for words: a text at a limit allows none."""
         return not data or self.read(data, False) == constants.OK
 
     def try_read(self, data: bytes) -> bool:

@@ -8,7 +8,7 @@ than `MOST_DIGITS` bytes, and values that take more than `MOST_COST`, are counte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import add
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -58,6 +58,8 @@ DEEPEST = 16
 
 MOST_COST = 64
 """BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
+MOST_TAILS = 4_096
+"""BOUND: objects and arrays of which the bytes to the end are kept: they have keys of any text."""
 MOST_LOWEST = 1_000
 """BOUND: bytes of the shortest key or item, from which on it is not counted."""
 MOST_MORE = 20_000
@@ -202,10 +204,16 @@ class Costs:
         n_more : at least so many members follow.
         n_new : the members that are there beside `used` and `others`; they have other keys.
         """
-        key = (shape, used, others, n_more, n_new)
-        if key not in self._tails:
-            self._tails[key] = self._new_object_tail(*key)
-        return self._tails[key]
+        return self._kept_tail(self._new_object_tail, shape, used, others, n_more, n_new)
+
+    def _kept_tail(self, make: Callable[..., int], *key: Any) -> int:
+        """What `make` makes of a key, which tells an object's from an array's."""
+        found = self._tails.get(key)
+        if found is None:
+            if len(self._tails) >= MOST_TAILS:
+                self._tails.clear()
+            found = self._tails[key] = make(*key)
+        return found
 
     def _new_object_tail(
         self, shape: ObjectShape, used: frozenset[int], others: frozenset[bytes], n_more: int, n_new: int
@@ -246,10 +254,7 @@ class Costs:
         self, shape: ArrayShape, count: int, contained: int, n_more: int = 0, known: Known = frozenset()
     ) -> int:
         """The bytes to the end of an array, from behind an item."""
-        key = (shape, count, contained, n_more, known)
-        if key not in self._tails:
-            self._tails[key] = self._new_array_tail(*key)
-        return self._tails[key]
+        return self._kept_tail(self._new_array_tail, shape, count, contained, n_more, known)
 
     def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
         if shape.shape.states:

@@ -19,16 +19,16 @@ BEGIN, END, COMMON, NUMBER, KIND, TOKENS_BEGIN, TOKENS_END = range(7)
 these very bytes or -1, the kind, and where its tokens are."""
 FIELDS = 7
 
-IS_TOKEN, COMES, ENDS, GOES_ON = range(4)
-"""Kinds: yes if the token `number` is allowed; if the bytes may come next; if the text may end
-behind them; if one of some further bytes may come behind them."""
+IS_TOKEN, ENDS, GOES_ON = range(3)
+"""Kinds: yes if the token `number` is allowed; if the text may end behind the bytes; if one of some
+further bytes may come behind them."""
 
 
 class Asked(NamedTuple):
     """A byte string and what is asked of it.
 
     data : the bytes; may be empty.
-    kind : IS_TOKEN, COMES, ENDS or GOES_ON.
+    kind : IS_TOKEN, ENDS or GOES_ON.
     number : the id of a token of these very bytes: the answer is no if it is not allowed; or -1.
     tokens : the ids that are allowed if the answer is yes.
     """
@@ -44,7 +44,7 @@ def strings_array(asked: Iterable[Asked]) -> npt.NDArray[np.int32]:
 
     Example:
         >>> strings_array([Asked(b"a", ENDS, 7, (3,))]).tolist()
-        [1, 8, 9, 0, 7, 2, 9, 10, 97, 3]
+        [1, 8, 9, 0, 7, 1, 9, 10, 97, 3]
     """
     found = sorted(asked, key=lambda one: one.data)
     fields: list[int] = []

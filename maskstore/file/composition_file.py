@@ -36,6 +36,7 @@ from maskwright.maskstore.file import automaton_file, schema_file
 from maskwright.maskstore.file.fileheader import (
     AUTOMATON,
     COMPOSITION,
+    SCHEMA,
     TABLE,
     TAG,
     Content,
@@ -162,16 +163,17 @@ class _Reader:
             raise refuse(self._file.where, f"languages[{number}] has too many parts, or stands too deep")
         parts = tuple(self._part(part, vocabulary, depth) for part in facts["parts"])
         name, ids = printable(facts["name"]), self._file.arrays[f"{number}.host_ids"]
-        if self._languages[facts["host"]]["kind"] == TAG and not len(ids):
-            return composed(name, self._tag(self._languages[facts["host"]], len(parts)), parts)
-        if self._languages[facts["host"]]["kind"] != AUTOMATON:
-            if len(ids):
-                raise refuse(self._file.where, f"languages[{number}] has host_ids, though its host is a schema")
-            return composed(name, self._language(facts["host"], vocabulary, depth), parts)
-        table = self._host(facts["host"], ids, vocabulary, len(parts))
-        found = composed(name, table.grammar, parts)
-        self.hosts[id(found)] = table, ids
-        return found
+        host, kind = facts["host"], self._languages[facts["host"]]["kind"]
+        if kind == AUTOMATON:
+            table = self._host(host, ids, vocabulary, len(parts))
+            found = composed(name, table.grammar, parts)
+            self.hosts[id(found)] = table, ids
+            return found
+        if kind not in (SCHEMA, TAG) or len(ids):
+            raise refuse(self._file.where, f"languages[{number}] has a {kind} with {len(ids)} host_ids as its host")
+        if kind == TAG:
+            return composed(name, self._tag(self._languages[host], len(parts)), parts)
+        return composed(name, self._language(host, vocabulary, depth), parts)
 
     def _host(self, number: int, ids: npt.NDArray[np.int32], vocabulary: Vocabulary, n_parts: int) -> EngineTable:
         """The table of a composition's host. ids : its `host_ids`."""

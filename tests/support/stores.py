@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import random
 import re
 import struct
 from collections.abc import Callable, Mapping
@@ -173,6 +174,18 @@ def write_parts(path: Path, facts: Facts, tensors: Tensors) -> None:
 def framed(header: str, body: bytes = b"") -> bytes:
     """A safetensors file of a header and the bytes after it."""
     return struct.pack("<Q", len(header.encode())) + header.encode() + body
+
+
+def check_flips(path: Path, n: int) -> bytes:
+    """A file with one of n bits flipped is refused. Returns what the file holds."""
+    data, other = path.read_bytes(), path.with_name("flipped")
+    rng = random.Random(1)
+    for place in rng.sample(range(len(data)), n):
+        changed = bytearray(data)
+        changed[place] ^= 1 << rng.randrange(8)
+        other.write_bytes(changed)
+        assert refusal(other)
+    return data
 
 
 def refusal(path: Path, read: Callable[[Path], object] = load_store) -> str:

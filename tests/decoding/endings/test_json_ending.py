@@ -20,6 +20,8 @@ from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGr
 from maskwright.analysis.schema.spacing import ANY, everywhere, spacing_of
 from maskwright.decoding.endings import ending, ending_search
 from maskwright.decoding.endings.ending import Ending
+from maskwright.decoding.reference import json_costs
+from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.decoding.schema import ending_states as schema_states
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
@@ -167,3 +169,18 @@ def test_limits_do_not_depend_on_what_was_asked_before(seconds: int | None, monk
         endings = JsonEndings(texts)
         assert {one: answer(endings, *one) for one in order} == fresh
         assert endings.endings.search()._tails
+
+
+def test_what_is_kept_of_objects_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects have keys of any text, so that there is no end of them."""
+    texts = mw.load_schema({"type": "object", "required": ["a"], "minProperties": 3}).texts
+
+    def bounds(most: int) -> tuple[list[int], int]:
+        monkeypatch.setattr(json_costs, "MOST_TAILS", most)
+        interpreter = JsonInterpreter(texts)
+        costs = json_costs.Costs(interpreter)
+        said = [interpreter.read_bytes(interpreter.start(), b'{"%d":1,"b":"' % number) for number in range(60)]
+        return [min(map(costs.of, each)) for each in said], len(costs._tails)
+
+    few, many = bounds(8), bounds(json_costs.MOST_TAILS)
+    assert few[0] == many[0] and few[1] <= 8 < many[1]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from paths import TESTS
 from shares import every
-from stores import read_parts, refusal, write_parts
+from stores import check_flips, read_parts, write_parts
 
 import maskwright as mw
 from maskwright.analysis.composition.token_parts import AtMostTokens, token_set
@@ -172,13 +172,19 @@ def test_hostile_ids_of_hosts_are_refused(tmp_path: Path) -> None:
 
 def test_any_bit_flipped_is_refused_or_changes_nothing(tmp_path: Path) -> None:
     mw.build_store(in_schema(), VOCABULARY).save(tmp_path / "s")
-    data = (tmp_path / "s").read_bytes()
-    rng = random.Random(1)
-    for place in rng.sample(range(len(data)), 150):
-        changed = bytearray(data)
-        changed[place] ^= 1 << rng.randrange(8)
-        (tmp_path / "t").write_bytes(changed)
-        assert refusal(tmp_path / "t")
+    check_flips(tmp_path / "s", 150)
+
+
+@pytest.mark.parametrize("kind", ["pattern", "composition"])
+def test_a_host_of_another_kind_is_refused(tmp_path: Path, kind: str) -> None:
+    mw.build_store(in_grammar(), VOCABULARY).save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    languages = facts["languages"]
+    languages[-1]["host"] = next(number for number, one in enumerate(languages) if one["kind"] == kind)
+    for ids in (tensors[f"{len(languages) - 1}.host_ids"], np.zeros(0, np.int32)):
+        write_parts(tmp_path / "s", facts, {**tensors, f"{len(languages) - 1}.host_ids": ids})
+        with pytest.raises(StoreError, match=f"has a {kind} with .* host_ids as its host"):
+            mw.load_store(tmp_path / "s")
 
 
 @pytest.mark.parametrize(
