@@ -14,11 +14,10 @@ from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_rlock
 from maskwright.decoding.composition.cursors import Cursor, JsonCursor, TagCursor, add, has, remove
 from maskwright.decoding.composition.exits import Exits
-from maskwright.decoding.composition.readings import HOST, Back, Known, Reading, Rules, rest_of_character
+from maskwright.decoding.composition.readings import HOST, Back, Known, Reading, Rules
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
-from maskwright.maskstore.composition.splits import Split
+from maskwright.maskstore.composition.splits import Split, past_a_character
 from maskwright.maskstore.composition.tables import ComposedTables
-from maskwright.maskstore.vocabulary import Vocabulary
 
 Words = npt.NDArray[np.int32]
 
@@ -59,7 +58,7 @@ class Masks:
             words |= self._words
         if not readings[0].left:
             over = (
-                (data, token) for data, token in _past_a_character(self._rules.tables.vocabulary) if has(words, token)
+                (data, token) for data, token in past_a_character(self._rules.tables.vocabulary) if has(words, token)
             )
             remove(words, [token for data, token in over if not self._rules.can_read(readings, data)])
 
@@ -230,13 +229,6 @@ class Shared:
             each.after, each.is_current = {}, False
         self.begin.after = {}
         self._known, self._n_met = {}, 0
-
-
-@kept_with
-def _past_a_character(vocabulary: Vocabulary) -> tuple[tuple[bytes, int], ...]:
-    """The tokens that begin within a character and go on behind it: their bytes and ids."""
-    every = zip(vocabulary.sorted_texts.texts, vocabulary.sorted_texts.ids.tolist(), strict=True)
-    return tuple((data, token) for data, token in every if rest_of_character(data))
 
 
 @kept_with

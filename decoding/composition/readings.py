@@ -21,7 +21,7 @@ from maskwright.analysis.marks import MARK, mark
 from maskwright.decoding.composition.cursors import Cursor, cursor_of
 from maskwright.decoding.composition.exits import Exit, Exits, HostState
 from maskwright.decoding.composition.json_string_cursor import start_of
-from maskwright.maskstore.composition.splits import Splits, splits_of
+from maskwright.maskstore.composition.splits import Splits, rest_of_character, splits_of
 from maskwright.maskstore.composition.tables import (
     AnyPart,
     ComposedTables,
@@ -46,10 +46,6 @@ MOST_ALLOWED = 1 << 16
 
 HOST = -1
 """Instead of a part's number: the reading is in the host."""
-
-
-_CONTINUING = bytes(range(0x80, 0xC0))
-"""The bytes behind the first one of a character in UTF-8."""
 
 
 class Reading(NamedTuple):
@@ -423,12 +419,6 @@ def left_of_character(readings: list[Reading], data: bytes) -> int:
     readings : as `within_budgets` gives them. Returns 0 if all bytes, or none, are such.
     """
     return 0 if not readings or readings[0].left else rest_of_character(data)
-
-
-def rest_of_character(data: bytes) -> int:
-    """How many bytes before others continue a character; 0 if there are none, or no others."""
-    n = len(data) - len(data.lstrip(_CONTINUING))
-    return n if n < len(data) else 0
 
 
 def distinct(readings: list[Reading]) -> list[Reading]:

@@ -128,6 +128,23 @@ def splits_of(vocabulary: Vocabulary) -> Splits:
     return Splits(vocabulary)
 
 
+_CONTINUING = bytes(range(0x80, 0xC0))
+"""The bytes behind the first one of a character in UTF-8."""
+
+
+def rest_of_character(data: bytes) -> int:
+    """How many bytes before others continue a character; 0 if there are none, or no others."""
+    n = len(data) - len(data.lstrip(_CONTINUING))
+    return n if n < len(data) else 0
+
+
+@kept_with
+def past_a_character(vocabulary: Vocabulary) -> tuple[tuple[bytes, int], ...]:
+    """The tokens that begin within a character and go on behind it: their bytes and ids."""
+    every = zip(vocabulary.sorted_texts.texts, vocabulary.sorted_texts.ids.tolist(), strict=True)
+    return tuple((data, token) for data, token in every if rest_of_character(data))
+
+
 @kept_with
 def marked_vocabulary(vocabulary: Vocabulary) -> Vocabulary:
     """What hosts of a vocabulary read: its tokens, beginnings of tokens before a part, and marks.

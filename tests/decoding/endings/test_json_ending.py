@@ -182,5 +182,5 @@ def test_what_is_kept_of_objects_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
         said = [interpreter.read_bytes(interpreter.start(), b'{"%d":1,"b":"' % number) for number in range(60)]
         return [min(map(costs.of, each)) for each in said], len(costs._tails)
 
-    few, many = bounds(8), bounds(json_costs.MOST_TAILS)
+    few, many = bounds(8), bounds(1000)
     assert few[0] == many[0] and few[1] <= 8 < many[1]
