@@ -1,6 +1,7 @@
 """Whether the figures of README, proofs/README.md and docs are those of the records, and which records are of today's code.
 
 python scripts/records.py             what is wrong, exit code 1 if anything is
+python scripts/records.py --changed   which records are of older code, and what of it has changed
 python scripts/records.py --update    puts the records' figures into the pages, and writes docs/internals/records.md
 """
 
@@ -10,6 +11,7 @@ import argparse
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,48 +31,43 @@ INTRODUCTION = """\
 
 This page is for contributors, and made by `python scripts/records.py --update`. A benchmark measures some of the code
 (`reports/bench/measured.py` says what), and its record keeps a hash of each folder and file of that,
-without comments, docstrings and form. What has another hash today is named here: a figure of that
-record is of older code, and may be another one today. To have it of today's code, run the command
-again. In a command PYTHON is another Python, with the peers.
+without comments, docstrings and form. `python scripts/records.py --changed` says what has another
+hash today: a figure of that record is of older code, and may be another one today. To have it of
+today's code, run the command again. In a command PYTHON is another Python, with the peers.
 
 Records are named by date and kind, and a kind's last one counts.
+
+| kind | date | command |
+|---|---|---|
 """
 
 
-def changed(record: dict[str, object]) -> tuple[list[str], bool]:
-    """What of a record's code is another one today, and whether that is all of it."""
+def newest_records() -> Iterator[tuple[Path, dict[str, object]]]:
+    """The last record of each kind, in the order of kinds."""
+    for path in sorted(newest().values(), key=lambda path: (path.name[11:], path.name)):
+        yield path, json.loads(path.read_text(encoding="utf-8"))
+
+
+def changed(record: dict[str, object]) -> str:
+    """What of a record's code is another one today; empty if nothing is."""
     then, now = record["code"], hashes(str(record["command"]))
     assert isinstance(then, dict)
     found = sorted(path for path in {*then, *now} if then.get(path) != now.get(path))
-    return found, len(found) == len({*then, *now})
+    if found and len(found) == len({*then, *now}):
+        return "all of it"
+    return ", ".join(path if (ROOT / path).exists() else f"{path} (gone)" for path in found)
 
 
 def record_page() -> str:
     """docs/internals/records.md"""
-    of_today, older = [], []
-    last = newest()
-    for path in sorted(last.values(), key=lambda path: (path.name[11:], path.name)):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        found, is_all = changed(record)
-        row = f"| [{path.stem[11:]}](../../reports/record/{path.name}) | {record['date']} | `{' '.join(record['command'].split())}` |"
-        if found:
-            older.append(
-                f"{row} {'all of it' if is_all else ', '.join(f'`{one}`' if (ROOT / one).exists() else f'{one} (gone)' for one in found)} |"
-            )
-        else:
-            of_today.append(row)
-    lines = [INTRODUCTION, "## Of today's code", "", "| kind | date | command |", "|---|---|---|", *of_today, ""]
-    lines += ["## Of older code", "", "| kind | date | command | what has changed |", "|---|---|---|---|", *older]
-    before = sorted(
-        {path.name for path in next(iter(last.values())).parent.glob("*.json")} - {path.name for path in last.values()}
-    )
-    lines += [
-        "",
-        "## Before them",
-        "",
-        ", ".join(f"[{name[:-5]}](../../reports/record/{name})" for name in before) + ".",
-    ]
-    return "\n".join(lines) + "\n"
+    lines, last = INTRODUCTION, set()
+    for path, record in newest_records():
+        last.add(path)
+        command = " ".join(str(record["command"]).split())
+        lines += f"| [{path.stem[11:]}](../../reports/record/{path.name}) | {record['date']} | `{command}` |\n"
+    before = sorted(path.name for path in {*next(iter(last)).parent.glob("*.json")} - last)
+    links = ", ".join(f"[{name[:-5]}](../../reports/record/{name})" for name in before)
+    return f"{lines}\n## Before them\n\n{links}.\n"
 
 
 def all_pages() -> dict[str, Page]:
@@ -103,8 +100,14 @@ def update() -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--changed", action="store_true")
     parser.add_argument("--update", action="store_true")
-    if parser.parse_args().update:
+    arguments = parser.parse_args()
+    if arguments.changed:
+        for path, record in newest_records():
+            print(f"{path.stem}: {changed(record) or 'of today'}")
+        return 0
+    if arguments.update:
         update()
     found, counts = [], Counter[str]()
     for page in all_pages().values():
@@ -112,7 +115,7 @@ def main() -> int:
         found += of_page
         counts += kinds
     if record_page() != TARGET.read_text(encoding="utf-8"):
-        found.append("docs/internals/records.md does not say what has changed: run scripts/records.py --update")
+        found.append("docs/internals/records.md is not the list of the records: run scripts/records.py --update")
     print(*found, ", ".join(f"{counts[kind]} {kind}" for kind in ("record", "code", "given", "open")), sep="\n")
     return int(bool(found))
 
