@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from own_process import cpu_seconds_of
 
 from maskwright.analysis.ahead import JIT_VARIABLE
 from maskwright.cli import interrupts
@@ -205,13 +206,15 @@ def moments(first: float, last: float, n: int) -> Iterator[float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["analyze", "json"], ["export", "json", "-o", "s.safetensors", "--refresh"]])
 def test_at_any_moment(command: list[str], tmp_path: Path) -> None:
+    """After so many CPU seconds: sooner, Python itself may not have begun."""
     interrupted = 0
     for seconds in moments(0.3, 2.5, 40):
         run = [sys.executable, "-m", "maskwright", *command, "-t", "python-tiny"]
         process = subprocess.Popen(
             run, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=obey
         )
-        time.sleep(seconds)
+        while process.poll() is None and cpu_seconds_of(process.pid) < seconds:
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         assert process.returncode in (0, 130) and b"Traceback" not in errors, (seconds, process.returncode, errors)

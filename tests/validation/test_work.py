@@ -265,10 +265,13 @@ def test_an_interrupted_run_keeps_what_was_done(
 
 
 @pytest.mark.slow
-def test_ctrl_c_on_the_command_line(store: Store, many: Path, tokenizer: str, tmp_path: Path) -> None:
-    """The whole process group gets the signal, as from a terminal."""
-    path, log = tmp_path / "lines.safetensors", tmp_path / "log.jsonl"
+def test_ctrl_c_on_the_command_line(store: Store, tokenizer: str, tmp_path: Path) -> None:
+    """The whole process group gets the signal, as from a terminal, when the first of ten batches is kept."""
+    path, log, many = tmp_path / "lines.safetensors", tmp_path / "log.jsonl", tmp_path / "many"
     store.save(path)
+    many.mkdir()
+    for i in range(10):
+        (many / f"{i}.txt").write_text("x = y\n" * (work.BATCH_WEIGHT // 6 + 1))
     command = [
         sys.executable,
         "-m",
@@ -281,7 +284,7 @@ def test_ctrl_c_on_the_command_line(store: Store, many: Path, tokenizer: str, tm
         "-t",
         tokenizer,
     ]
-    command += ["--jobs", "2", "--resume", str(log), "--reference", "sh -c 'sleep 1; exit 1'"]
+    command += ["--jobs", "2", "--resume", str(log), "--reference", "sh -c 'sleep 3; exit 1'"]
     # a process started in the background may have been told to ignore the signal, and its children would too
     obey = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     child = subprocess.Popen(
