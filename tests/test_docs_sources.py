@@ -43,7 +43,28 @@ def test_each_point_is_there() -> None:
         assert row["command"], f"no command: {row}"
 
 
-@pytest.mark.parametrize("command", commands())
+def is_slow(command: str) -> bool:
+    """Benchmarks, what is built of Python's grammar, and tests, which cost a process each to be found."""
+    return any(word in command for word in ("reports/bench/", "lark:python", "-m pytest"))
+
+
+def test_tests_that_are_named_are_there() -> None:
+    """Their files, and what is chosen by `-k`: words of a file's tests, or of a page that they are run on."""
+    pages = " ".join(path.name for path in (ROOT / "docs").rglob("*.md"))
+    for command in commands():
+        if "-m pytest" in command:
+            words = shlex.split(command)
+            named = [ROOT / word for word in words if word.startswith("tests/")]
+            files = [file for one in named for file in ([one] if one.is_file() else sorted(one.rglob("test_*.py")))]
+            assert files, command
+            wanted = re.split(" or | and ", words[words.index("-k") + 1]) if "-k" in words else []
+            text = "\n".join(f"{file.name}\n{file.read_text(encoding='utf-8')}" for file in files)
+            assert all(word in text or word in pages for word in wanted), command
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(one, marks=[pytest.mark.slow] if is_slow(one) else []) for one in commands()]
+)
 def test_commands_run(command: str, tmp_path: Path) -> None:
     """In the repository if it is Python's. What needs data or packages that are not here says so.
 

@@ -117,7 +117,7 @@ def test_too_many_readings_are_no_dead_end(seed: int) -> None:
     assert counts["too many readings"] or counts["an ending not found"]
 
 
-@pytest.mark.parametrize("seeds", share(parts(20_000, 100), 1))
+@pytest.mark.parametrize("seeds", share([range(40), *parts(20_000, 400)], 1))
 def test_of_equal_terminals_the_one_that_the_parser_can_take_counts(seeds: range) -> None:
     counts = sum(map(check_seed, seeds), Counter())
     assert counts["joined"] > len(seeds) // 4

@@ -15,7 +15,7 @@ from mixed_schemas import schema as mixed_schema
 from naive_json_texts import STYLES, is_legal, respaced, small_texts, spaced
 from paths import SHARED
 from schema_masks import VOCABULARY
-from shares import share
+from shares import parts, share
 
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
@@ -83,9 +83,10 @@ def free() -> dict[str, SchemaStore]:
     return {name: build_schema_store(mw.load_schema({}, whitespace=name), VOCABULARY) for name in names}
 
 
-def test_styles_take_what_programs_write(free: dict[str, SchemaStore]) -> None:
-    rng = random.Random(1)
-    for _ in range(60):
+@pytest.mark.parametrize("seeds", share(parts(60, 12), 1))
+def test_styles_take_what_programs_write(seeds: range, free: dict[str, SchemaStore]) -> None:
+    for seed in seeds:
+        rng = random.Random(seed)
         value = random_value(rng, rng.randrange(7))
         texts = list(written(value))
         for style, text in texts:
