@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class MaskwrightError(ValueError):
     """The base of every error that maskwright raises on purpose.
@@ -98,11 +101,22 @@ class MissingExtraError(MaskwrightError, ImportError):
 
 
 class IllegalTokenError(MaskwrightError):
-    """A token was given that the grammar does not allow here.
-
-    The state is as it was before.
-    """
+    """A token was given that the grammar does not allow here. The state is as it was before."""
 
 
 class DeadEndError(MaskwrightError):
     """No token of the vocabulary can come next, though the text is not complete."""
+
+
+@contextmanager
+def within(where: str, *, known: str = "") -> Iterator[None]:
+    """Errors that are raised inside say where they are.
+
+    known : the beginning of messages that say so already; by default `where`.
+    """
+    try:
+        yield
+    except MaskwrightError as error:
+        if not str(error).startswith(known or where):
+            error.args = (f"{where}: {error}", *error.args[1:])
+        raise

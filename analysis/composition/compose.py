@@ -17,7 +17,7 @@ from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.directives import Directive, read_directive, read_directives
 from maskwright.analysis.composition.tag_rules import TagRules
 from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, special_token
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnusedPartError
+from maskwright.analysis.errors import GrammarError, LimitError, SchemaError, UnusedPartError, within
 from maskwright.analysis.fronts import read_grammar
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
@@ -165,7 +165,10 @@ def compose(host: Any, parts: Mapping[str, Any], *, name: str | None = None) -> 
         raise GrammarError(
             f"grammar {host.name} was loaded already, without its parts: give compose its text or its path instead"
         )
-    found = [Part(key, as_part(value)) for key, value in parts.items()]
+    found = []
+    for key, value in parts.items():
+        with within(f"part {clip(key)}"):
+            found.append(Part(key, as_part(value)))
     if isinstance(host, JsonSchema | Mapping | bool) or (isinstance(host, str) and host.lstrip()[:1] == "{"):
         return _in_schema(host, found, name)
     if isinstance(host, str | os.PathLike):
@@ -310,15 +313,12 @@ def _host(found: Source, text: str, parts: list[str], name: str | None) -> Gramm
 
 def _named_part(one: Directive, folder: Path | None, paths: bool) -> Any:
     """The language that a directive names."""
-    try:
-        found = _language(one, folder, paths)
-        return in_json_string(found) if one.is_inside else found
-    except OSError as error:
-        raise GrammarError(f"{one.where}: {clip(one.said)} cannot be read: {error.strerror or error}") from error
-    except MaskwrightError as error:
-        if not str(error).startswith(one.where):
-            error.args = (f"{one.where}: {error}", *error.args[1:])
-        raise
+    with within(one.where):
+        try:
+            found = _language(one, folder, paths)
+            return in_json_string(found) if one.is_inside else found
+        except OSError as error:
+            raise GrammarError(f"{clip(one.said)} cannot be read: {error.strerror or error}") from error
 
 
 def _language(one: Directive, folder: Path | None, paths: bool) -> Any:

@@ -21,7 +21,7 @@ from maskwright.analysis.composition.structural_tags_schemas import excluding
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.tag_rules import Body
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.errors import GrammarError, LimitError, within
 from maskwright.analysis.fronts.gbnf import parse_ebnf
 from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
@@ -178,12 +178,8 @@ class FormatReader:
             raise GrammarError(f"structural tag, {where}: more than {DEEPEST} formats stand inside one another")
         self._depth += 1
         self._host.where = where
-        try:
+        with within(f"structural tag, {where}", known="structural tag"):
             found = _FORMATS[kind][0](self, form, where, ends)
-        except MaskwrightError as error:
-            if str(error).startswith("structural tag"):
-                raise
-            raise type(error)(f"structural tag, {where}: {error}") from error
         self._depth -= 1
         return found
 

@@ -63,6 +63,14 @@ start: "<" A B C D E F ">"
     assert matcher.is_accepting()
 
 
+def test_errors_of_a_part_name_it() -> None:
+    with pytest.raises(mw.SchemaError, match=r"^part 'A': /type: type is 'objec'") as caught:
+        mw.compose("start: A\n%declare A", {"A": {"type": "objec"}})
+    assert caught.value.pointer == "/type"
+    with pytest.raises(mw.UnknownNameError, match=r"^part '/properties/a': no grammar is named 'sqk'"):
+        mw.compose({"properties": {"a": {"type": "string"}}}, {"/properties/a": "sqk"})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
