@@ -18,10 +18,7 @@ class MaskwrightWarning(UserWarning):
 
 
 class UnknownNameError(MaskwrightError):
-    """A grammar, tokenizer or option was named that does not exist.
-
-    The message suggests the nearest names.
-    """
+    """A grammar, tokenizer or option was named that does not exist; the message suggests others."""
 
 
 class GrammarError(MaskwrightError):
@@ -110,10 +107,7 @@ class DeadEndError(MaskwrightError):
 
 @contextmanager
 def within(where: str, *, known: str = "") -> Iterator[None]:
-    """Errors that are raised inside say where they are.
-
-    known : the beginning of messages that say so already; by default `where`.
-    """
+    """Errors that are raised inside say where they are, unless they begin with `known`, or so."""
     try:
         yield
     except MaskwrightError as error:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from maskwright.analysis.deadline import look
 
+MOST_COST = 1 << 62  # BOUND: the costs of rules that double one another
 NodeT = TypeVar("NodeT", bound=Hashable)
 
 VISIBLE_FIRST = tuple(sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte)))
@@ -76,10 +77,10 @@ def shortest_texts(
 
 
 def cheapest_rules(rules: Iterable[tuple[NodeT, int, Iterable[NodeT]]]) -> dict[NodeT, tuple[int, int]]:
-    """What each node costs at least, and by which rule: its number; of several the first.
+    """What each node costs at least, and the number of such a rule, by which it comes to an end.
 
     rules : the node that a rule makes, what the rule costs by itself, at least 0, and the nodes
-        that it is made of, whose costs are added. What no rules make is not in the result.
+        that it is made of, whose costs are added, up to MOST_COST. What none makes is left out.
 
     Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
 
@@ -107,7 +108,7 @@ def cheapest_rules(rules: Iterable[tuple[NodeT, int, Iterable[NodeT]]]) -> dict[
         found[made[number]] = cost, number
         for user in users.get(made[number], ()):
             missing[user] -= 1
-            costs[user] += cost
+            costs[user] = min(costs[user] + cost, MOST_COST)
             if not missing[user]:
                 heapq.heappush(agenda, (costs[user], user))
     return found

@@ -26,11 +26,15 @@ def mark(part: int) -> bytes:
 
     part : 0 to MOST_PARTS - 1.
 
-    Example:
-        >>> mark(65)
-        b'\\xf8AA'
+    >>> part_of_mark(mark(65))
+    65
     """
     return bytes((MARK, 0x40 + part // 64, 0x40 + part % 64))
+
+
+def part_of_mark(data: bytes, at: int = 0) -> int:
+    """The part whose mark stands at a place."""
+    return 64 * (data[at + 1] - 0x40) + data[at + 2] - 0x40
 
 
 def part_format(part: int) -> str:

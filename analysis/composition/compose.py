@@ -20,6 +20,7 @@ from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts
 from maskwright.analysis.errors import GrammarError, LimitError, SchemaError, UnusedPartError, within
 from maskwright.analysis.fronts import read_grammar
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
 from maskwright.analysis.marks import MOST_PARTS, part_format
@@ -92,17 +93,15 @@ class Composition:
                     "the budget out, or put its parts into this composition"
                 )
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """How many compositions stand inside one another, this one included."""
         return 1 + max((one.depth for one in self._inner if isinstance(one, Composition)), default=0)
 
-    @property
+    @cached_property
     def has_tokens(self) -> bool:
         """Whether a part, or a part of a part, is made of tokens."""
-        return any(
-            isinstance(one, TokenParts) or (isinstance(one, Composition) and one.has_tokens) for one in self._inner
-        )
+        return any(isinstance(one, TokenParts) or getattr(one, "has_tokens", False) for one in self._inner)
 
     @property
     def has_budgets(self) -> bool:
@@ -185,7 +184,9 @@ def composed(name: str, host: Grammar | JsonSchema | TagRules, parts: tuple[Part
 def check_number(parts: Sized) -> None:
     """Raises LimitError for more parts than there are marks."""
     if len(parts) > MOST_PARTS:
-        raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first")
+        raise LimitError(
+            f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first, or offer fewer tools"
+        )
 
 
 def as_part(source: Any) -> Inner | InJsonString | TokenParts:

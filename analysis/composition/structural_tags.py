@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.compose import Composition
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
-from maskwright.analysis.composition.structural_tags_schemas import excluding
+from maskwright.analysis.composition.structural_tags_schemas import narrowed
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.tag_rules import Body
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
@@ -28,7 +28,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.documents import closed_objects
-from maskwright.analysis.schema.load import JsonSchema, read_schema
+from maskwright.analysis.schema.load import JsonSchema, Narrowing, read_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -206,10 +206,9 @@ class FormatReader:
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded)
-        graph = excluding(found.texts.graph, excluded)
-        return self._host.part(
-            "schema", JsonSchema(found.name, found.schema, found.texts._replace(graph=graph), found.options)
-        )
+        if excluded:
+            found = narrowed(found, Narrowing(found.texts.graph.root, (), excluded, is_tight=False))
+        return self._host.part("schema", found)
 
     def _qwen(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return self._json({**form, "style": "qwen_xml"}, where, ends)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +14,7 @@ from maskwright.analysis.composition.token_parts import AtMostTokens, TokenSet, 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa, difference, intersect
-from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.regex.whole import regex_automaton, without
 from maskwright.analysis.schema.spacing import GOES_ON, Spacing
 from maskwright.analysis.schema.strings import literals
 from maskwright.analysis.schema.text_patterns import Regex
@@ -147,16 +146,6 @@ class HostRules:
 def _free(excluded: tuple[str, ...], most: int | None) -> Dfa:
     """Texts of at least one character, and at most so many, that hold none of some strings."""
     return intersect(regex_automaton(f"[\\s\\S]{{1,{'' if most is None else most}}}"), without(excluded))
-
-
-@Kept
-def without(excluded: tuple[str, ...]) -> Dfa:
-    """The texts that hold none of some strings."""
-    everything = regex_automaton(r"[\s\S]*")
-    if not excluded:
-        return everything
-    holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(re.escape, excluded))})[\\s\\S]*")
-    return difference(everything, holding)
 
 
 def characters(text: str) -> Body:

@@ -7,30 +7,37 @@ initial. Each state becomes a rule, of what may come from there on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.structural_tags_host import HostRules, without
+from maskwright.analysis.composition.structural_tags_host import HostRules
 from maskwright.analysis.composition.tag_rules import Body
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa, intersect
+from maskwright.analysis.regex.whole import without
 from maskwright.analysis.schema.keys import key_automaton, keys_within
 from maskwright.analysis.schema.lengths import lengths_exist
+from maskwright.analysis.schema.load import JsonSchema, Narrowing
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,
     Contained,
     ItemState,
+    Numbers,
     Objects,
     SchemaGraph,
     Shape,
+    Spellings,
     StringLiterals,
     Strings,
+    Texts,
 )
+from maskwright.analysis.schema.spacing import NOTHING
 
 MOST_IN_ANY_ORDER = 8
 """BOUND: the named members of an object in any order; each set of them is a state."""
@@ -224,11 +231,8 @@ def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:
                         ItemState(one.is_end, tuple((number(node), after) for node, after in one.moves))
                         for one in shape.states
                     )
-                    made.append(
-                        shape._replace(
-                            prefix=moved(shape.prefix), items=number(shape.items), contained=inside, states=states
-                        )
-                    )
+                    prefix, items = moved(shape.prefix), number(shape.items)
+                    made.append(shape._replace(prefix=prefix, items=items, contained=inside, states=states))
                 case _:
                     made.append(shape)
         found.append(tuple(made))
@@ -255,6 +259,52 @@ def but_for(dfa: Dfa, texts: tuple[bytes, ...]) -> Dfa:
     for at, row in enumerate(children):
         table[at, list(row)] = list(row.values())
     return Dfa.minimal(table, np.append(dfa.is_accepting[states] & ~np.array(is_text), dfa.is_accepting))
+
+
+Kind: TypeAlias = Literal["string", "number", "boolean", "null", "object", "array"]
+KINDS: tuple[Kind, ...] = ("string", "number", "boolean", "null", "object", "array")
+_KIND_OF: dict[type, Kind] = {Objects: "object", Arrays: "array", Numbers: "number"}
+_SPELLED: dict[Kind, bytes] = {"null": b"n", "boolean": b"tf", "number": b"-0123456789"}
+
+
+def kinds_of(shape: Shape) -> Iterator[tuple[Kind, Shape]]:
+    """The kinds of a shape's values, each with the shape of these."""
+    if not isinstance(shape, Spellings):
+        yield _KIND_OF.get(type(shape), "string"), shape
+        return
+    for kind, first in _SPELLED.items():
+        of = tuple(text for text in shape.texts if text[0] in first)
+        if of:
+            yield kind, Spellings(of)
+
+
+def narrowed(schema: JsonSchema, how: Narrowing) -> JsonSchema:
+    """Some of a schema's values.
+
+    Raises: SchemaError as `excluding`, and for a node that is not there or has no such values.
+    """
+    texts, graph = schema.texts, schema.texts.graph
+    if how.kinds:
+        every = [each for node in graph.nodes[how.node : how.node + 1] for shape in node for each in kinds_of(shape)]
+        shapes = tuple(shape for wanted in how.kinds for kind, shape in every if kind == wanted)
+        if how.node < 0 or not shapes:
+            raise SchemaError(f"{schema.name} has no values of node {how.node} and the kinds {clip(list(how.kinds))}")
+        graph = rooted(graph, shapes)
+    texts = texts._replace(graph=excluding(graph, how.excluded), spacing=NOTHING if how.is_tight else texts.spacing)
+    return JsonSchema(schema.name, schema.schema, texts, schema.options, how)
+
+
+def texts_digest(texts: Texts) -> str:
+    """SHA-256 of what texts are made of, as hexadecimal digits: of equal texts the same."""
+
+    def said(value: Any) -> Any:
+        if isinstance(value, Dfa):
+            value = value.next_state, value.is_accepting
+        if isinstance(value, np.ndarray):
+            return value.shape, value.tobytes()
+        return (type(value).__name__, *map(said, value)) if isinstance(value, tuple) else value
+
+    return sha256(repr(said(texts)).encode()).hexdigest()
 
 
 def excluding(graph: SchemaGraph, excluded: tuple[str, ...]) -> SchemaGraph:

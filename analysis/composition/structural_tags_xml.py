@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from maskwright.analysis.arguments import clip
-from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_schemas import (
+    KINDS,
+    Kind,
     array_list,
     but_for,
-    excluding,
+    kinds_of,
     list_expression,
+    narrowed,
     object_list,
-    rooted,
     united,
 )
 from maskwright.analysis.composition.tag_rules import Body
@@ -30,23 +32,18 @@ from maskwright.analysis.errors import LimitError, NestingError, SchemaError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex.dfa import Dfa, concatenate, intersect, union
-from maskwright.analysis.regex.whole import regex_automaton
-from maskwright.analysis.schema.load import JsonSchema
+from maskwright.analysis.regex.whole import regex_automaton, without
+from maskwright.analysis.schema.load import JsonSchema, Narrowing
 from maskwright.analysis.schema.shapes import (
     Arrays,
-    Numbers,
     Objects,
     Shape,
-    Spellings,
     StringLiterals,
     Strings,
 )
 from maskwright.analysis.schema.spacing import NOTHING, Spacing
 from maskwright.analysis.schema.strings import counted
 from maskwright.analysis.schema.text_patterns import Regex
-
-Kind: TypeAlias = Literal["string", "number", "boolean", "null", "object", "array"]
-KINDS: tuple[Kind, ...] = ("string", "number", "boolean", "null", "object", "array")
 
 MOST_CHARACTERS = 2_000
 """BOUND: the characters that `minLength` and `maxLength` of an argument may count."""
@@ -271,7 +268,7 @@ class _Arguments:
         style = self._style
         groups: dict[str, dict[Kind, list[Shape]]] = {}
         for shape in self._graph.nodes[node]:
-            for kind, part in _of_kinds(shape):
+            for kind, part in kinds_of(shape):
                 groups.setdefault(style.kinds.get(kind, ""), {}).setdefault(kind, []).append(part)
         for told, of_kind in groups.items():
             before = characters(f"{style.of_kind[0]}{told}{style.of_kind[1]}") if style.kinds else ()
@@ -281,7 +278,7 @@ class _Arguments:
     def _of_group(self, of_kind: dict[Kind, list[Shape]], key: tuple[int, str]) -> Iterator[Body]:
         """The expressions of the values of a node that are told by the same word."""
         style = self._style
-        as_json: list[Shape] = []
+        as_json: list[Kind] = []
         for kind, shapes in of_kind.items():
             if kind == "string":
                 free = any(shape == Strings(None, 0, None) for shape in shapes)
@@ -299,10 +296,11 @@ class _Arguments:
                 if items is not None:
                     yield items
             else:
-                as_json.extend(shapes)
+                as_json.append(kind)
         if as_json:
             if key not in self._parts:
-                self._parts[key] = self._json(tuple(as_json))
+                how = Narrowing(key[0], tuple(as_json), self._excluded, is_tight=self._name == "minimax_m3_xml")
+                self._parts[key] = self._rules.part("value", narrowed(self._schema, how))
             yield self._parts[key]
 
     def _raw(self, shapes: list[Shape]) -> Body | None:
@@ -320,32 +318,6 @@ class _Arguments:
             if not dfa.is_empty:
                 options.append(self._rules.part("string", Regex("a string", dfa)))
         return self._rules.either(options) if options else None
-
-    def _json(self, shapes: tuple[Shape, ...]) -> Body:
-        """The part of values that are JSON."""
-        texts = self._schema.texts._replace(graph=excluding(rooted(self._graph, shapes), self._excluded))
-        if self._name == "minimax_m3_xml":
-            texts = texts._replace(spacing=NOTHING)
-        found = JsonSchema(self._schema.name, self._schema.schema, texts, self._schema.options)
-        return self._rules.part("value", found)
-
-
-def _of_kinds(shape: Shape) -> Iterator[tuple[Kind, Shape]]:
-    """The kinds of a shape's values, each with the shape of these."""
-    match shape:
-        case Objects():
-            yield "object", shape
-        case Arrays():
-            yield "array", shape
-        case Numbers():
-            yield "number", shape
-        case Spellings(texts):
-            for kind, first in (("null", b"n"), ("boolean", b"tf"), ("number", b"-0123456789")):
-                of = tuple(text for text in texts if text[0] in first)
-                if of:
-                    yield kind, Spellings(of)  # type: ignore[misc]
-        case _:
-            yield "string", shape
 
 
 @Kept

@@ -16,6 +16,7 @@ from maskwright.analysis.graphs import cheapest_rules, components
 from maskwright.analysis.marks import mark
 
 Body: TypeAlias = tuple[bytes | int | str, ...]
+Written: TypeAlias = Sequence[bytes | int]  # a body as it is in `TagRules` and files: literals, and numbers of rules
 Rules: TypeAlias = Mapping[str, Sequence[Body]]  # the name of a rule -> the expressions that it stands for
 
 START = "start"  # the rule of whole texts
@@ -58,7 +59,7 @@ def bodies_of(rules: TagRules) -> list[list[list[bytes | int]]]:
     return [[body(first) for first in some] for some in rules.rules]
 
 
-def checked_tag_rules(name: str, bodies: Sequence[Sequence[Sequence[bytes | int]]]) -> TagRules:
+def checked_tag_rules(name: str, bodies: Sequence[Sequence[Written]]) -> TagRules:
     """The rules of which `bodies_of` tells, from whoever. Rule 0 is that of whole texts.
 
     Raises: GrammarError for a rule that there is not, or that leads back to itself before it has
@@ -79,7 +80,7 @@ def checked_tag_rules(name: str, bodies: Sequence[Sequence[Sequence[bytes | int]
     return tag_rules(name, rules)[0]
 
 
-def _begins(body: Sequence[bytes | int], least: Mapping[str, int]) -> Iterator[tuple[int, bool]]:
+def _begins(body: Written, least: Mapping[str, int]) -> Iterator[tuple[int, bool]]:
     """The rules that a body may begin with, and whether something comes behind each."""
     for at, item in enumerate(body, 1):
         if isinstance(item, bytes):

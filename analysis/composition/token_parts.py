@@ -43,7 +43,7 @@ class TokenSet:
 
 @dataclass(frozen=True, eq=False)
 class AtMostTokens:
-    """A part that takes at most so many tokens.
+    """A part that ends as soon as it can behind so many tokens.
 
     inner : a pattern, which may end inside the last of the tokens. A token counts if the part has
         begun when the token begins; one within which the part begins does not. Or a set of tokens,

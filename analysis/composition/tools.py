@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from maskwright.analysis.arguments import a_type, clip, need_type
 from maskwright.analysis.composition.compose import Composition, compose, in_json_string
 from maskwright.analysis.composition.structural_tags import FormatReader
-from maskwright.analysis.composition.structural_tags_host import HostRules, characters, without
+from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.errors import GrammarError, MaskwrightError, SchemaError, UnknownNameError
 from maskwright.analysis.fronts import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
@@ -25,6 +25,7 @@ from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.regex.dfa import intersect
+from maskwright.analysis.regex.whole import without
 from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.spacing import CLOSES

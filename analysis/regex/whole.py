@@ -154,3 +154,13 @@ def _holds_at_edge(tree: Node, ahead: bool) -> bool | None:
             return None if inner is None else inner != negated
         case _:
             return None
+
+
+@Kept
+def without(excluded: tuple[str, ...]) -> Dfa:
+    """The texts that hold none of some strings."""
+    everything = regex_automaton(r"[\s\S]*")
+    if not excluded:
+        return everything
+    holding = regex_automaton(f"[\\s\\S]*(?:{'|'.join(map(re.escape, excluded))})[\\s\\S]*")
+    return difference(everything, holding)

@@ -43,6 +43,17 @@ class SchemaOptions(NamedTuple):
     documents: Mapping[str, Any] = MappingProxyType({})
 
 
+class Narrowing(NamedTuple):
+    """What is taken of a schema's values: of a node of its graph those of some kinds (empty: all)
+    of which no string and no key says what is excluded; `is_tight` without white space.
+    """
+
+    node: int
+    kinds: tuple[str, ...]
+    excluded: tuple[str, ...]
+    is_tight: bool
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class JsonSchema:
     """A JSON schema that was read: what `load_schema` returns, and stores are built of.
@@ -51,6 +62,7 @@ class JsonSchema:
     schema : the schema, as Python values; not to be changed.
     texts : the JSON texts of its instances.
     options : how it was read.
+    narrowing : which of the schema's texts `texts` are; None for all.
     """
 
     kind: ClassVar[Literal["schema"]] = "schema"
@@ -60,6 +72,7 @@ class JsonSchema:
     schema: Any
     texts: Texts
     options: SchemaOptions
+    narrowing: Narrowing | None = None
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:

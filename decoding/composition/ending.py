@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from maskwright.analysis.errors import DeadEndError
-from maskwright.analysis.marks import MARK, mark
+from maskwright.analysis.marks import MARK, part_of_mark
 from maskwright.decoding.composition.cursors import Cursor, JsonCursor
 from maskwright.decoding.composition.readings import Reading, Rules
 from maskwright.decoding.endings.ending import endings_of
@@ -58,7 +58,7 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
     at = 0
     while (begin := data.find(bytes((MARK,)), at)) >= 0:
         pieces.append(data[at:begin])
-        number = next(k for k in range(len(rules.marks)) if mark(k) == data[begin : begin + 3])
+        number = part_of_mark(data, begin)
         part, start = rules.tables.parts[number], rules.start(number)
         if isinstance(part, TokenPart | TokenRunPart):
             pieces.append(int(tokens_of(part.words)[0]))

@@ -406,7 +406,8 @@ def is_new(reading: Reading, seen: set[object]) -> bool:
 def within_budgets(readings: list[Reading]) -> list[Reading]:
     """The closed readings between two tokens, without those in a part whose budget is spent.
 
-    If nothing else can come, such a part goes on: it cannot end here, within a character.
+    If nothing else can come, such a part goes on: it cannot end here, as within a character. So a
+    mask leads nowhere into a dead end that only the budget would make.
     """
     if all(one.left for one in readings):
         return readings

@@ -58,8 +58,8 @@ DEEPEST = 16
 
 MOST_COST = 64
 """BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
-MOST_TAILS = 4_096
-"""BOUND: objects and arrays of which the bytes to the end are kept: they have keys of any text."""
+MOST_TAILS, MOST_KEPT = 4_096, 64
+"""BOUND: objects and arrays of which the bytes to the end are kept, and their members or items."""
 MOST_LOWEST = 1_000
 """BOUND: bytes of the shortest key or item, from which on it is not counted."""
 MOST_MORE = 20_000
@@ -208,6 +208,8 @@ class Costs:
 
     def _kept_tail(self, make: Callable[..., int], *key: Any) -> int:
         """What `make` makes of a key, which tells an object's from an array's."""
+        if any(isinstance(one, frozenset) and len(one) > MOST_KEPT for one in key):
+            return make(*key)
         found = self._tails.get(key)
         if found is None:
             if len(self._tails) >= MOST_TAILS:

@@ -3,7 +3,9 @@
 A *position* is a place in a literal, and what comes behind it. A text stands at several of them at
 once, where rules begin with the same bytes.
 
-Source: E. Scott, A. Johnstone, GLL parsing (2010): descents that share what they go on with.
+Source: E. Scott, A. Johnstone, GLL parsing (2010): descents that share what they go on with. Those
+that stand inside different rules are not merged; where rules are ambiguous for long, they come to
+`MOST_PLACES`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from weakref import WeakValueDictionary
 from maskwright.analysis.composition.tag_rules import NOTHING
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import kept_with
-from maskwright.analysis.marks import MARK
+from maskwright.analysis.marks import MARK, part_of_mark
 from maskwright.decoding.endings.ending import Ending
 from maskwright.decoding.endings.ending_spelling import PREFERRED
 from maskwright.decoding.engine import constants
@@ -81,7 +83,10 @@ class _Descent:
             todo += [one for one in new if one not in seen]
             seen.update(new)
             if len(seen) > MOST_PLACES:
-                raise LimitError("a text may go on at too many places of its structural tag: repeat what is not empty")
+                raise LimitError(
+                    f"a text may go on at more than {MOST_PLACES:,} places of its structural tag: give alternatives a "
+                    "common beginning, and repeat nothing that may be empty"
+                )
         return tuple(found)
 
     def _rest(self, node: int, around: Rest | None) -> Rest:
@@ -160,7 +165,7 @@ class _Descent:
             if node != NOTHING:
                 literal: bytes = self._nodes[node][0]  # type: ignore[assignment]
                 if literal[at] == MARK:
-                    found.add(64 * (literal[at + 1] - 0x40) + literal[at + 2] - 0x40)
+                    found.add(part_of_mark(literal, at))
         return sorted(found)
 
     def ending(self, state: State) -> bytes:

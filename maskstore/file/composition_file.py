@@ -6,7 +6,7 @@ again when the file is read (`schema_file`), as is all that follows from languag
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +41,6 @@ from maskwright.maskstore.file.fileheader import (
     TAG,
     Content,
     Header,
-    members,
     read_own_grammar,
     with_printable_names,
 )
@@ -88,7 +87,11 @@ def written(store: ComposedTables) -> tuple[dict[str, Any], dict[str, Array]]:
             if one.file_kind == COMPOSITION:
                 facts, own = _of_composition(one, number_of)
             elif one.file_kind == TAG:
-                bodies = [[[_item(each) for each in body] for body in some] for some in bodies_of(one.rules)]
+                # an item is a rule's number, or the bytes of a literal
+                bodies = [
+                    [[each if isinstance(each, int) else each.hex() for each in body] for body in some]
+                    for some in bodies_of(one.rules)
+                ]
                 facts, own = {"kind": TAG, "name": one.name, "rules": bodies}, {}
             else:
                 facts, own = automaton_file.written(one) if one.file_kind == AUTOMATON else schema_file.written(one)
@@ -99,11 +102,6 @@ def written(store: ComposedTables) -> tuple[dict[str, Any], dict[str, Array]]:
 
     number_of(store)
     return {"kind": COMPOSITION, "languages": languages}, arrays
-
-
-def _item(item: bytes | int) -> str | int:
-    """What a body of a tag's rules has, in JSON: a rule's number, or the bytes of a literal."""
-    return item if isinstance(item, int) else item.hex()
 
 
 def _of_composition(store: ComposedTables, number_of: Any) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -153,17 +151,22 @@ class _Reader:
         self._languages: list[dict[str, Any]] = file.header.facts["languages"]
         self.tables: dict[tuple[str, str], EngineTable] = {}
         self.hosts: dict[int, tuple[EngineTable, npt.NDArray[np.int32]]] = {}
+        self._arrays: defaultdict[str, dict[str, Array]] = defaultdict(dict)
+        for name, array in file.arrays.items():
+            number, _, own = name.partition(".")
+            self._arrays[number][own] = array
         self._known: dict[tuple[int, str], Any] = {}
-        """What `_language` has read."""
 
     def composition(self, number: int, vocabulary: Vocabulary, depth: int) -> Composition:
         """The composition of a number. depth : how many are around it, and it."""
         facts = self._languages[number]
         if depth > DEEPEST or len(facts["parts"]) > MOST_PARTS:
             raise refuse(self._file.where, f"languages[{number}] has too many parts, or stands too deep")
-        parts = tuple(self._part(part, vocabulary, depth) for part in facts["parts"])
-        name, ids = printable(facts["name"]), self._file.arrays[f"{number}.host_ids"]
         host, kind = facts["host"], self._languages[facts["host"]]["kind"]
+        # in a schema a part is named by its place, whatever characters that has
+        named = str if kind == SCHEMA else printable
+        parts = tuple(Part(named(part["name"]), self._part(part, vocabulary, depth)) for part in facts["parts"])
+        name, ids = printable(facts["name"]), self._file.arrays[f"{number}.host_ids"]
         if kind == AUTOMATON:
             table = self._host(host, ids, vocabulary, len(parts))
             found = composed(name, table.grammar, parts)
@@ -178,7 +181,7 @@ class _Reader:
     def _host(self, number: int, ids: npt.NDArray[np.int32], vocabulary: Vocabulary, n_parts: int) -> EngineTable:
         """The table of a composition's host. ids : its `host_ids`."""
         marked = marked_vocabulary(vocabulary)
-        is_ascending = len(ids) and ids[0] >= 0 and ids[-1] < marked.size and bool((np.diff(ids) > 0).all())
+        is_ascending = len(ids) and ids[0] >= 0 and ids[-1] < marked.size and bool((ids[1:] > ids[:-1]).all())
         if not is_ascending or not np.isin(marked.eos, ids).all():
             raise refuse(self._file.where, f"the host_ids are {clip(ids.tolist())}, expected ids of marked tokens")
         found = self._table(number, host_vocabulary(marked, ids))
@@ -205,8 +208,7 @@ class _Reader:
 
     def _table(self, number: int, vocabulary: Vocabulary) -> EngineTable:
         facts, where = self._languages[number], self._file.where
-        own = read_own_grammar(where, facts)
-        table = self._file.arrays[f"{number}.{TABLE}"]
+        own, table = read_own_grammar(where, facts), self._file.arrays[f"{number}.{TABLE}"]
         header = Header("", facts, own, {}, {})
         content = Content(where, header, {}, table, vocabulary, vocabulary, with_printable_names(own))
         return automaton_file.read(content)
@@ -225,11 +227,10 @@ class _Reader:
                 self.tables[table.grammar.digest, vocabulary.digest] = table
                 self._known[key] = table.grammar
             else:
-                arrays = members(self._file.arrays, str(number))
-                self._known[key] = schema_file.constraint_of(self._file.where, facts, arrays)
+                self._known[key] = schema_file.constraint_of(self._file.where, facts, self._arrays[str(number)])
         return self._known[key]
 
-    def _part(self, facts: Mapping[str, Any], vocabulary: Vocabulary, depth: int) -> Part:
+    def _part(self, facts: Mapping[str, Any], vocabulary: Vocabulary, depth: int) -> Any:
         inner: Any
         match facts["kind"]:
             case "special token":
@@ -244,13 +245,14 @@ class _Reader:
         most = facts.get("most", -1)
         if most != -1 and not (isinstance(inner, Regex | TokenSet) and 0 < most <= MOST_TOKENS):
             raise refuse(self._file.where, f"part {clip(facts['name'])} takes at most {most} tokens, which cannot be")
-        return Part(printable(facts["name"]), inner if most < 0 else AtMostTokens(inner, most))
+        return inner if most < 0 else AtMostTokens(inner, most)
 
 
 def info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
     """What a file says about its languages, ready for JSON."""
-    languages = header.facts["languages"]
-    last = languages[-1]
-    parts = [{"name": printable(part["name"]), "kind": part["kind"]} for part in last["parts"]]
+    languages, parts = header.facts["languages"], []
+    for part in (last := languages[-1])["parts"]:
+        of = languages[part["language"]] if part["kind"] == "text" else part
+        parts.append({"name": printable(part["name"]), "kind": of["kind"]})
     kinds = sorted(Counter(one["kind"] for one in languages).items())
     return {"composition": {"name": printable(last["name"]), "parts": parts, "languages": dict(kinds)}}

@@ -141,6 +141,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+MOST_FILE = 1 << 32  # BOUND: the bytes of a file; the largest stores have some hundred megabytes
 ATTEMPTS = 20
 """How often a file that is being replaced is read before the reader gives up."""
 
@@ -324,8 +325,10 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     """The opened safetensors file, as a context; its errors become StoreErrors."""
     where = os.fspath(path)
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block, a folder cannot be mapped
+        if not stat.S_ISREG((status := os.stat(path)).st_mode):  # a pipe would block, a folder cannot be mapped
             raise StoreError(f"{where} is not a file; expected one that `maskwright export` wrote")
+        if status.st_size > MOST_FILE:
+            raise StoreError(f"{where} has {status.st_size:,} bytes, and a store at most {MOST_FILE:,}")
         with open(path, "rb"):  # safetensors says of a file that may not be read that it is not there
             pass
         with safe_open(path, framework="numpy") as file:
@@ -342,13 +345,17 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
             f"there is no store {where or repr(where)}; check the path, or make one with `maskwright export`"
             + (f"; did you mean the grammar {near[0]!r}?" if near else meant(path, "load_store"))
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, MemoryError) as error:
         raise StoreError(f"{where} cannot be read: {reason(error)}") from error
     except SafetensorError as error:
         raise StoreError(
             f"{where} is not a whole safetensors file ({reason(error)}): cut off, damaged or no store (a grammar is for mw.build_store); "
             f"{EXPORT_AGAIN}"
         ) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # safetensors had no memory for a tensor
+            raise
+        raise StoreError(f"{where} cannot be read: there is no memory for its tensors") from error
 
 
 def _check_made_for(where: str, what: str, own: tuple[str, str], given: Grammar | Vocabulary) -> None:

@@ -67,6 +67,7 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
         "key_order": str,
         "escapes": str,
         "lenient": bool,
+        "narrowing": [{"node": int, "kinds": [str], "excluded": [str], "is_tight": bool, "sha256": str}],
     },
     PATTERN: {**_ALWAYS, "name": str},
     COMPOSITION: {**_ALWAYS, "languages": [dict]},

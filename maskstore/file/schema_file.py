@@ -14,9 +14,10 @@ from typing import Any
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, clip, printable
+from maskwright.analysis.composition.structural_tags_schemas import narrowed, texts_digest
 from maskwright.analysis.errors import MaskwrightError, SchemaError, StoreError
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
-from maskwright.analysis.schema.load import JsonSchema, parse_schema, read_schema
+from maskwright.analysis.schema.load import JsonSchema, Narrowing, parse_schema, read_schema
 from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.damaged import reason, refuse
@@ -48,7 +49,7 @@ def described(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str,
             "automaton.is_accepting": automaton.is_accepting,
             "automaton.next_state": automaton.next_state,
         }
-    options = constraint.options
+    options, how = constraint.options, constraint.narrowing
     try:
         facts = {
             "kind": SCHEMA,
@@ -59,6 +60,7 @@ def described(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str,
             "key_order": options.style.key_order,
             "escapes": options.style.escapes,
             "lenient": options.lenient,
+            "narrowing": [{**how._asdict(), "sha256": texts_digest(constraint.texts)}] if how else [],
         }
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(
@@ -82,13 +84,19 @@ def constraint_of(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
     try:
         # no text: `load_schema` would read the file or folder of this machine that it names
         schema, documents = _value(facts, "schema", dict, bool), _value(facts, "documents", dict)
-        return read_schema(
+        found = read_schema(
             schema,
             style=read_style("natural", _value(facts, "whitespace", str, int), facts["key_order"], facts["escapes"]),
             documents=documents or None,
             lenient=facts["lenient"],
             name=printable(facts["name"]),
         )
+        for how in facts["narrowing"]:
+            kinds, excluded = tuple(how["kinds"]), tuple(how["excluded"])
+            found = narrowed(found, Narrowing(how["node"], kinds, excluded, how["is_tight"]))
+            if texts_digest(found.texts) != how["sha256"]:  # nodes are numbered as this version reads schemas
+                raise SchemaError("its narrowing comes to other texts than those that were written")
+        return found
     except (MaskwrightError, OSError, TypeError, ValueError) as error:
         raise refuse(where, f"its schema is not read: {reason(error)}") from error
 

@@ -144,8 +144,15 @@ class GrammarOptions(NamedTuple):
             return self.load(source)
         self.refuse(OF_LARK, source, "a grammar in Lark")
         if syntax == "schema":
-            from maskwright.analysis.schema.load import load_schema
+            from maskwright.analysis.schema.load import load_schema, parse_schema
 
+            if '"structural_tag"' in (text := text_of(source)):
+                from maskwright.analysis.composition import read_structural_tag
+
+                values = parse_schema(text, source)
+                if isinstance(values, dict) and values.get("type") == "structural_tag":
+                    self.refuse(OF_SCHEMAS, source, "a JSON schema")
+                    return read_structural_tag(values)
             return load_schema(
                 path_or_text(source),
                 style=self.json_style(),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,10 +14,12 @@ from maskwright.analysis.composition.compose import Composition, InJsonString, P
 from maskwright.analysis.composition.token_parts import AtMostTokens, SpecialToken, TokenSet
 from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.marks import MARK
+from maskwright.analysis.marks import MARK, mark
 from maskwright.analysis.schema.load import JsonSchema
+from maskwright.decoding.composition.cursors import cursor_of
 from maskwright.decoding.composition.json_string_cursor import start_of
 from maskwright.decoding.schema.workspace import shared_workspace
+from maskwright.decoding.tags.text import descent_of
 from maskwright.maskstore.composition.json_strings import json_string_tokens
 from maskwright.maskstore.composition.splits import host_vocabulary, marked_vocabulary, splits_of
 from maskwright.maskstore.composition.tables import (
@@ -48,7 +49,6 @@ BuildStore: TypeAlias = Callable[[Any, Vocabulary], Any]
 
 Host: TypeAlias = tuple[InnerStore, npt.NDArray[np.int32]]
 """The store of a host that is a grammar, and its `ComposedTables.host_ids`."""
-NO_HOSTS: Mapping[int, Host] = MappingProxyType({})
 
 _OF_TOKEN = 12
 """The bytes of a host's token: its id, and its place among the tokens. Its bytes are shared."""
@@ -70,6 +70,15 @@ class ComposedStore(ComposedTables, BaseStore):
     def __reduce__(self) -> tuple[Any, ...]:
         # what is kept with the store (`kept_with`) stays here
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
+
+    @cached_property
+    def begins(self) -> frozenset[int]:
+        """The bytes that its texts may begin with; if one may be empty, all."""
+        host = cursor_of(self.host.matcher(2).text, ())
+        if host.can_end():
+            return frozenset(range(MARK))
+        parts = host.parts_behind(b"", tuple(map(mark, range(len(self.parts)))))
+        return frozenset(host.next_bytes()).union(*(self.first[part] for part in parts))
 
     @cached_property
     def n_bytes(self) -> int:
@@ -97,14 +106,14 @@ class TagStore(TagTables, BaseStore):
 
 
 def build_composed_store(
-    composition: Composition, vocabulary: VocabularySource, build: BuildStore, hosts: Mapping[int, Host] = NO_HOSTS
+    composition: Composition, vocabulary: VocabularySource, build: BuildStore, host_store: Host | None = None
 ) -> ComposedStore:
     """The store of a composition and a vocabulary.
 
     composition : what `compose` or `read_composition` returns.
     vocabulary : what `load_vocabulary` accepts.
     build : makes the store of a host or a part, anew or from the cache.
-    hosts : of compositions whose host is a grammar, by their `id`, those that are there already.
+    host_store : that of a host that is a grammar, if it is there already.
 
     Raises: as `build_store`, for the host and each part; VocabularyError for a special token that
     the vocabulary does not have.
@@ -113,13 +122,14 @@ def build_composed_store(
     parts = tuple(_part(part, vocabulary, build) for part in composition.parts)
     first = tuple(_first_bytes(part, vocabulary) for part in parts)
     ids = None
-    if id(composition) in hosts:
-        host, ids = hosts[id(composition)]
+    if host_store is not None:
+        host, ids = host_store
     elif composition.host.kind == "grammar":
         host, ids = _host_store(_inner_store(composition.host, marked_vocabulary(vocabulary), build), vocabulary.size)
     elif composition.host.kind == "tag":
         splits_of(vocabulary)  # so that no text waits for them
         host = TagStore(composition.name, vocabulary, composition.host)
+        descent_of(host)
     else:
         host = build(composition.host, vocabulary)
     return ComposedStore(composition.name, vocabulary, composition, host, parts, first, ids)
@@ -130,16 +140,33 @@ def stored_composition(content: ComposedContent, store_of: Callable[[EngineTable
 
     Raises: as `build_composed_store`.
     """
-    hosts: dict[int, Host] = {one: (store_of(table), ids) for one, (table, ids) in content.hosts.items()}
 
+    @once
     def build(inner: Any, tokens: Vocabulary) -> Any:
         if inner.kind == "composition":
-            return build_composed_store(inner, tokens, build, hosts)
+            host = content.hosts.get(id(inner))
+            return build_composed_store(inner, tokens, build, host and (store_of(host[0]), host[1]))
         if inner.kind == "grammar":
             return store_of(content.tables[inner.digest, tokens.digest])
         return build_schema_store(inner, tokens)
 
-    return build_composed_store(content.composition, content.vocabulary, build, hosts)
+    return build(content.composition, content.vocabulary)  # type: ignore[no-any-return]
+
+
+def once(build: BuildStore) -> BuildStore:
+    """The same, but for a language that is there already, with the same vocabulary, its store.
+
+    INVARIANT: the caller holds the languages, whose `id`s stand for them.
+    """
+    known: dict[tuple[int, str], Any] = {}
+
+    def found(inner: Any, tokens: Vocabulary) -> Any:
+        key = id(inner), tokens.digest
+        if key not in known:
+            known[key] = build(inner, tokens)
+        return known[key]
+
+    return found
 
 
 def _first_bytes(part: AnyPart, vocabulary: Vocabulary) -> frozenset[int]:
@@ -147,6 +174,8 @@ def _first_bytes(part: AnyPart, vocabulary: Vocabulary) -> frozenset[int]:
     if isinstance(part, TextPart) and isinstance(store := part.store, SchemaTables):
         shared_workspace(vocabulary, store.escapes, store.era)  # so that no text waits for it
         return first_bytes(store.texts)
+    if isinstance(part, TextPart) and isinstance(store, ComposedStore):
+        return store.begins
     start = start_of(part, splits_of(vocabulary))
     if start is None:
         return frozenset()

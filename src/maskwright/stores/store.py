@@ -115,7 +115,8 @@ def load_store(
 
     path : the file.
     vocabulary, grammar : refuse a store that was not made for them. The store then holds these very
-        objects. Names and paths are accepted too.
+        objects. Names and paths are accepted too. With a grammar, stores of schemas, patterns and
+        compositions are refused.
     mapped : a `Store`'s table is the file's own pages, so that processes that load the same file
         share one copy. Only for a file that nobody alters in place (replacing it by another is
         fine): altered pages are not checked again, and reading what was cut off ends the process.

@@ -134,7 +134,7 @@ def test_what_is_too_long_or_at_too_many_places_is_refused() -> None:
     with pytest.raises(mw.LimitError, match="more than 200,000 bytes"):
         TagText(TagTables("rules", VOCABULARY, made), 0).short_ending()
     made, _ = tag_rules("rules", {START: [("x0",)], **once, "x6": [(b"a", b"b"), ()]})
-    with pytest.raises(mw.LimitError, match="too many places"):
+    with pytest.raises(mw.LimitError, match="at more than 20,000 places"):
         TagText(TagTables("rules", VOCABULARY, made), 0)
 
 

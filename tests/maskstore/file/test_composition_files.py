@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from shares import every
 from stores import check_flips, read_parts, write_parts
 
 import maskwright as mw
+from maskwright.analysis.composition.structural_tags_xml import STYLES
 from maskwright.analysis.composition.token_parts import AtMostTokens, token_set
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.schema.text_patterns import load_regex
@@ -96,6 +98,104 @@ def test_tags_of_all_styles_come_back(tmp_path: Path, case: dict[str, Any]) -> N
     store = mw.build_store(mw.read_structural_tag(case["tag"]), vocabulary)
     store.save(tmp_path / "s")
     check_same(store, mw.load_store(tmp_path / "s", vocabulary=vocabulary), 3)
+
+
+ARGUMENTS = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "string"},
+        "n": {"type": ["integer", "array"], "items": {"type": "integer"}},
+        "o": {"type": "object", "properties": {"s": {"type": "string"}}, "required": ["s"]},
+        "e": {"enum": [None, True, 7]},
+    },
+    "required": ["a", "n", "o", "e"],
+    "additionalProperties": False,
+}
+
+
+def narrowings() -> list[dict[str, Any]]:
+    """Formats whose schemas are parts of a schema, or say less than it."""
+    said = [{"style": style, "json_schema": ARGUMENTS} for style in STYLES]
+    said += [{**one, "excludes": ["</x"]} for one in said if not STYLES[one["style"]].nests]
+    return [*said, {"json_schema": ARGUMENTS, "excludes": ["bad", "if"]}]
+
+
+@pytest.mark.parametrize("how", narrowings(), ids=lambda how: f"{how.get('style')}-{len(how)}")
+def test_parts_of_schemas_come_back(tmp_path: Path, how: dict[str, Any]) -> None:
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", **how}}
+    vocabulary = mw.load_vocabulary("python-tiny")
+    store = mw.build_store(mw.read_structural_tag(tag), vocabulary)
+    store.save(tmp_path / "s")
+    found = mw.load_store(tmp_path / "s")
+    # whole texts, since those that are written by chance end in a string
+    ending = store.matcher().short_ending().data
+    for at in range(len(ending)):
+        one, other = store.matcher(), found.matcher()
+        for matcher in (one, other):
+            matcher.advance_bytes(ending[:at])
+        assert one.allowed_tokens() == other.allowed_tokens()
+    check_same(store, found, 4)
+    found.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "s").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"node": 99},
+        {"node": -1},
+        {"kinds": ["string"]},
+        {"kinds": [[]]},
+        {"kinds": [], "node": 99},
+        {"excluded": [7]},
+        {"is_tight": 1},
+        {"more": 1},
+        {"sha256": "0" * 64},
+    ],
+)
+def test_parts_of_schemas_that_were_never_written_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", "style": "qwen_xml", "json_schema": ARGUMENTS}}
+    mw.build_store(mw.read_structural_tag(tag), "python-tiny").save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    one = next(one for one in facts["languages"] if one["kind"] == "schema")
+    one["narrowing"][0] |= change
+    write_parts(tmp_path / "s", facts, tensors)
+    with pytest.raises(StoreError, match=r"narrowing|no node|no values"):
+        mw.load_store(tmp_path / "s")
+
+
+def test_a_place_may_have_any_name(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"a\tb": {"type": "string"}}, "required": ["a\tb"]}
+    store = mw.build_store(mw.compose(schema, {"/properties/a\tb": mw.load_regex("x+")}), VOCABULARY)
+    store.save(tmp_path / "s")
+    check_same(store, mw.load_store(tmp_path / "s"), 4)
+
+
+def test_a_language_with_many_places_is_built_once(tmp_path: Path) -> None:
+    """64 places of 64 places of 64 places of one pattern."""
+    found: Any = mw.load_regex("x+")
+    for _ in range(3):
+        names = [f"P{number}" for number in range(64)]
+        host = f"start: {' | '.join(names)}\n%declare {' '.join(names)}"
+        found = mw.compose(host, dict.fromkeys(names, found))
+    begin = time.process_time()
+    mw.build_store(found, VOCABULARY).save(tmp_path / "s")
+    loaded = mw.load_store(tmp_path / "s")
+    assert time.process_time() - begin < 20
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "s").read_bytes()
+    assert store_info(tmp_path / "s")["composition"]["languages"] == {"automaton": 3, "composition": 3, "pattern": 1}
+
+
+def test_ids_of_hosts_do_not_wrap(tmp_path: Path) -> None:
+    mw.build_store(in_grammar(), VOCABULARY).save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    name = next(name for name in tensors if name.endswith("host_ids") and len(tensors[name]) > 4)
+    ids = tensors[name].astype(np.int32)
+    ids[:5] = 0, 2**31 - 1, -(2**31), -1, 5
+    write_parts(tmp_path / "s", facts, {**tensors, name: ids})
+    with pytest.raises(StoreError, match="expected ids of marked tokens"):
+        mw.load_store(tmp_path / "s")
 
 
 def test_a_language_with_several_places_stands_in_a_file_once(tmp_path: Path) -> None:

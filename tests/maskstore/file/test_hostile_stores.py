@@ -372,6 +372,24 @@ def test_tensors_swapped_in_the_header(good: Path, tmp_path: Path) -> None:
     assert "its content has sha256" in refusal(tmp_path / "s")
 
 
+def test_files_that_no_memory_holds(good: Path, tmp_path: Path) -> None:
+    """Of holes: they claim what they have not."""
+    data = good.read_bytes()
+    n = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + n])
+    last = header["vocabulary.token_bytes"]
+    last["shape"] = [1 << 38]
+    last["data_offsets"][1] = last["data_offsets"][0] + (1 << 38)
+    head = framed(json.dumps(header), b"")
+    with (tmp_path / "s").open("wb") as file:
+        file.write(head + data[8 + n :])
+        file.truncate(len(head) + last["data_offsets"][1])
+    assert "and a store at most 4,294,967,296" in refusal(tmp_path / "s")
+    with (tmp_path / "t").open("wb") as file:
+        file.truncate(1 << 40)
+    assert "and a store at most 4,294,967,296" in refusal(tmp_path / "t")
+
+
 def test_lies_about_shapes(good: Path, tmp_path: Path) -> None:
     """Shapes that safetensors lets through, and numpy could not even hold."""
     data = good.read_bytes()
