@@ -22,7 +22,7 @@ from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.locks import new_lock
 from maskwright.decoding.names import layout
 from maskwright.maskstore.automaton.stack_automaton import build_modes
-from maskwright.maskstore.schema.vocabulary_tables import sorted_trie
+from maskwright.maskstore.schema.tries import sorted_trie
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
