@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from library_cases import records
 
+from maskwright import python_modules
 from maskwright.python_modules import StandardModules
 
 MODULES = [
@@ -216,3 +217,22 @@ def test_no_program_of_the_standard_library_is_run(
         found = standard.find({"os"}, ["os", path, f"{path}:z"])
         assert "sep" in found["os"].names
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_words_of_imports_are_those_of_all_nodes() -> None:
+    """Only statements are looked at, of which these files have all kinds."""
+    folder = Path(ast.__file__).parent
+    files = [*folder.glob("*.py"), *folder.glob("asyncio/*.py")]
+    n_words = 0
+    for path in files:
+        found = python_modules._words_in_file(path, 0)
+        if found is None:
+            continue
+        expected = set()
+        for node in ast.walk(ast.parse(path.read_text(errors="replace"))):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                expected.update(word for each in node.names for word in each.name.split("."))
+                expected.update((getattr(node, "module", None) or "").split("."))
+        assert found - {""} == expected - {""}, path
+        n_words += len(found)
+    assert n_words > 1_000

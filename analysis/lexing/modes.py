@@ -76,7 +76,7 @@ def lexing_modes(
     grammar: Grammar,
     acceptable: npt.NDArray[np.bool_],
     terminal_column: npt.NDArray[np.int32],
-    accessing: npt.NDArray[np.int32],
+    accessing: npt.NDArray[np.int32] | None,
 ) -> Modes:
     """The modes of a grammar's lexing, "longest" or "contextual".
 
@@ -84,7 +84,8 @@ def lexing_modes(
         action.
     terminal_column : (n_terminals,) int32; the column of each terminal, -1 for terminals in no
         rule.
-    accessing : (n_lr_states,) int32; the symbol that leads to each state, as in `LrTables`.
+    accessing : (n_lr_states,) int32; the symbol that leads to each state, as in `LrTables`. None:
+        `may_follow` proves nothing.
 
     Raises: LimitError if there are more than MODE_LIMIT modes; GrammarError if a verbatim terminal
         would lock out the layout's newline; TerminalError and LimitError as `compile_terminals`.
@@ -132,7 +133,12 @@ def lexing_modes(
         of_state[state] = number.setdefault(mode_of_set[set_of_row[row]], len(number))
     if len(number) > MODE_LIMIT:
         raise _too_many_modes(grammar)
-    return Modes(tuple(number), of_state, _may_follow(grammar, tuple(number), of_state, terminal_column, accessing))
+    may_follow = (
+        np.ones((grammar.n_terminals, len(number)), np.bool_)
+        if accessing is None
+        else _may_follow(grammar, tuple(number), of_state, terminal_column, accessing)
+    )
+    return Modes(tuple(number), of_state, may_follow)
 
 
 def _too_many_modes(grammar: Grammar) -> LimitError:

@@ -153,7 +153,7 @@ def with_line_feed(newline: Dfa | None) -> Dfa | None:
 
     Raises: LimitError if an automaton on the way has more than MAX_STATES states.
     """
-    found = newline and intersect(newline, compile_pattern(r"[\s\S]*\n[\s\S]*"))
+    found = newline and intersect(newline, compile_pattern(r".*\n.*", "s"))
     return None if found is None or found.is_empty else found
 
 
@@ -161,7 +161,7 @@ def with_line_feed(newline: Dfa | None) -> Dfa | None:
 def length_automaton(lengths: Lengths) -> Dfa:
     """The texts of so many characters."""
     most = "" if lengths.most is None else lengths.most
-    return compile_pattern(rf"[\s\S]{{{lengths.least},{most}}}")
+    return compile_pattern(rf".{{{lengths.least},{most}}}", "s")
 
 
 def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compiled:

@@ -14,6 +14,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.graphs import shortest_texts
 from maskwright.decoding.endings.ending import Ending, endings_of
 from maskwright.decoding.endings.ending_spelling import Spelling, spelling_of
+from maskwright.decoding.grammar.text import GrammarText
 
 if TYPE_CHECKING:
     from maskwright.decoding.names.lexer import NameLexer
@@ -31,10 +32,11 @@ def short_ending(matcher: Any) -> Ending:
 
     Raises: DeadEndError if the vocabulary spells no ending; LimitError if none is found.
     """
-    found = fitting(matcher, endings_of(matcher).short(matcher))
-    if found is not None:
-        return found
-    found = _behind(matcher, None) or _behind(matcher, Spelling(matcher.store.vocabulary))
+    found = None
+    # PERF: what only names keep from ending has the empty ending without them, so no search is made
+    if matcher.can_end() or not GrammarText.can_end(matcher):
+        found = fitting(matcher, endings_of(matcher).short(matcher))
+    found = found or _behind(matcher, None) or _behind(matcher, Spelling(matcher.store.vocabulary))
     if found is not None:
         return found
     raise LimitError(
@@ -120,8 +122,9 @@ def _words(matcher: Any, typed: bytes, spelling: Spelling | None) -> tuple[list[
     alphabet = lexer.bytes_of_classes if spelling is None else spelling.alphabet
 
     def edges(node: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int]]]:
+        row = lexer.next_state[node[0]].tolist()
         for byte in alphabet:
-            after = int(lexer.next_state[node[0], byte])
+            after = row[byte]
             spelt = 0 if spelling is None or after < 0 else spelling.after(node[1], byte)
             if after >= 0 and spelt >= 0:
                 yield byte, (after, spelt)

@@ -18,13 +18,15 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import kept_with
 from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.analysis.lexing.lexemes import Lexemes
+from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.locks import new_lock
 from maskwright.decoding.names import layout
 from maskwright.maskstore.automaton.stack_automaton import build_modes
-from maskwright.maskstore.schema.vocabulary_tables import sorted_trie
+from maskwright.maskstore.schema.tries import sorted_trie
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.maskstore.table.write import part_of
 
 Int32 = npt.NDArray[np.int32]
 
@@ -72,13 +74,11 @@ _LOCK = new_lock()
 def name_lexer(store: EngineTable) -> NameLexer:
     """The lexer of a store, kept with it. Stores that are alike share it; the last few live on.
 
-    Cost: 0.1 s for python.lark, 0.3 s for the library's `python`: the parser's tables are made anew
-    where there are several modes. Some ms for a store that is like one before.
+    Cost: 0.1 s; with decided conflicts and several modes the parser's tables are made anew, too.
+    Some ms for a store that is like one before.
     """
-    table = store.table
-    size = int(table[schema.N_LEXER_STATES]) * int(table[schema.N_CLASSES])
-    states = hashlib.sha256(table[table[schema.NEXT_STATE] :][:size].tobytes()).digest()
-    key = store.grammar.digest, store.vocabulary.digest, states
+    parser_and_lexer = store.table[schema.HEADER : store.table[schema.ENDING_START]]
+    key = store.grammar.digest, store.vocabulary.digest, hashlib.sha256(parser_and_lexer.tobytes()).digest()
     with _LOCK:
         found = _ALIKE.get(key)
         if found is None:
@@ -90,14 +90,9 @@ def name_lexer(store: EngineTable) -> NameLexer:
 def _made(store: EngineTable) -> NameLexer:
     grammar, table = store.grammar, store.table
     has_modes = int(table[schema.N_MODES]) > 1
-    modes = build_modes(grammar)[1] if has_modes else None
-    lexemes = Lexemes(grammar, lambda _, __: True, modes, STATE_LIMIT)
-    next_state = lexemes.union.next_state
-    starts = lexemes.union.starts
+    lexemes = Lexemes(grammar, lambda _, __: True, _modes(store) if has_modes else None, STATE_LIMIT)
     winner = np.array(lexemes.winner, np.int32)
-    n_lexer_states = int(table[schema.N_LEXER_STATES])
-    under_way, pending = _under_way(table, next_state, winner, starts, has_modes)
-    assert len(under_way) == n_lexer_states
+    under_way, pending = _under_way(table, lexemes)
     live = lexemes.live
     parts: dict[int, Int32] = {
         layout.CLASS_OF: lexemes.byte_class.astype(np.int32),
@@ -107,7 +102,7 @@ def _made(store: EngineTable) -> NameLexer:
         layout.LIVE_START: np.concatenate([[0], np.cumsum([len(each) for each in live])]).astype(np.int32),
         layout.LIVE: np.array([terminal for each in live for terminal in each], np.int32),
         layout.KIND: _kinds(grammar),
-        layout.UNDER_WAY: np.array(under_way, np.int32),
+        layout.UNDER_WAY: under_way,
     }
     header = np.zeros(layout.LEXER_HEADER, np.int32)
     header[layout.N_CLASSES] = len(lexemes.byte_of_class)
@@ -122,13 +117,26 @@ def _made(store: EngineTable) -> NameLexer:
         array=joined(header, parts),
         trie=joined(trie_header, columns),
         longest=texts.longest,
-        next_state=next_state,
+        next_state=lexemes.union.next_state,
         winner=winner,
-        starts=starts,
+        starts=lexemes.union.starts,
         ignored=grammar.ignored,
         bytes_of_classes=bytes(dict(zip(map(class_of.__getitem__, _PREFERRED), _PREFERRED, strict=True)).values()),
         pending=tuple(pending),
     )
+
+
+def _modes(store: EngineTable) -> Modes:
+    """The modes of a store's lexer, whose `may_follow` proves nothing.
+
+    PERF: the table takes the terminals that the merged tables take, whose making takes 0.3 s. Only
+    where conflicts are decided it has none that lead into dead ends, which compete all the same.
+    """
+    if store.grammar.conflicts == "shift":
+        return build_modes(store.grammar)[1]
+    table = store.table
+    takes = part_of(table, schema.ACTION).reshape(table[schema.N_STATES], table[schema.N_COLUMNS]) != 0
+    return lexing_modes(store.grammar, takes, part_of(table, schema.SYMBOL_COLUMN), None)
 
 
 def joined(header: Int32, parts: dict[int, Int32]) -> Int32:
@@ -151,36 +159,25 @@ def _kinds(grammar: Grammar) -> Int32:
     return kinds
 
 
-def _under_way(
-    table: Int32, next_state: Int32, winner: Int32, starts: tuple[int, ...], has_modes: bool
-) -> tuple[list[int], list[tuple[bytes, int]]]:
+def _under_way(table: Int32, lexemes: Lexemes) -> tuple[Int32, list[tuple[bytes, int]]]:
     """By state of the engine's lexer: the union's state of the lexeme under way, and `pending`.
 
     Each state is reached by the bytes of its lexeme alone, from where a lexeme begins.
     """
-    n = int(table[schema.N_LEXER_STATES])
-    classes = int(table[schema.N_CLASSES])
-    class_of = table[table[schema.BYTE_CLASS] :][:256].tolist()
-    after = table[table[schema.NEXT_STATE] :][: n * classes].reshape(n, classes).tolist()
-    bytes_of = [class_of.index(one) for one in range(classes)]
-    union = next_state.tolist()
-    wins = winner.tolist()
-    begins = table[table[schema.MODE_STATE] :][: len(starts)].tolist() if has_modes else [START_STATE]
-    found = [-1] * n
-    pending = [(b"", -1)] * n
-    for state, start in zip(begins, starts, strict=True):
-        found[state] = start
-    agenda = list(begins)
+    class_of = part_of(table, schema.BYTE_CLASS).tolist()
+    bytes_of = [class_of.index(one) for one in range(table[schema.N_CLASSES])]
+    after, union = part_of(table, schema.NEXT_STATE).reshape(-1, len(bytes_of)), lexemes.union.next_state[:, bytes_of]
+    found, pending = np.full(len(after), -1, np.int32), [(b"", -1)] * len(after)
+    agenda = part_of(table, schema.MODE_STATE).tolist()
+    found[agenda] = lexemes.union.starts
     for state in agenda:
-        data, last = pending[state]
-        for one, byte in enumerate(bytes_of):
-            target, grown = after[state][one], union[found[state]][byte]
-            if target <= START_STATE or grown < 0 or found[target] >= 0:
-                continue
-            found[target] = grown
-            if wins[grown] >= 0:
-                pending[target] = b"", wins[grown]
-            else:
-                pending[target] = (data + bytes([byte]) if last >= 0 else b""), last
-            agenda.append(target)
+        (data, last), targets, grown = pending[state], after[state], union[found[state]]
+        is_new = (targets > START_STATE) & (grown >= 0) & (found[targets] < 0)
+        for one in is_new.nonzero()[0].tolist():
+            target, winner = int(targets[one]), lexemes.winner[grown[one]]
+            if found[target] < 0:  # no other byte of this state leads there
+                found[target] = grown[one]
+                unended = data + bytes([bytes_of[one]]) if last >= 0 else b""
+                pending[target] = (b"", winner) if winner >= 0 else (unended, last)
+                agenda.append(target)
     return found, pending

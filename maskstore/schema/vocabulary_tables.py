@@ -6,24 +6,21 @@ They are made once for each vocabulary and way of escaping.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.maskstore.schema import _token_kernels as of
 from maskwright.maskstore.schema import layout
-from maskwright.maskstore.schema._trie_kernels import build_trie, find_pure, find_signatures
+from maskwright.maskstore.schema._trie_kernels import find_pure, find_signatures
+from maskwright.maskstore.schema.tries import Trie, make_trie, sorted_trie
 from maskwright.maskstore.schema.write import ESCAPES
-from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, flatten
+from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
-
-Array: TypeAlias = npt.NDArray[np.int32]
-Offsets: TypeAlias = npt.NDArray[np.int64]
-Trie: TypeAlias = tuple[Array, Array, Array, Array]
 
 _WORDS = np.frombuffer(b"true false null", np.uint8)
 _NOT_CONTENT = 1 << 20
@@ -35,7 +32,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.header = np.zeros(layout.VOCABULARY_HEADER, np.int32)
-        self._parts: list[Array] = [self.header]
+        self._parts: list[Int32] = [self.header]
         self._size = len(self.header)
 
     def add(self, part: npt.NDArray[np.generic]) -> int:
@@ -56,7 +53,7 @@ class _Writer:
             header[field] = self.add(column)
         return at
 
-    def add_branches(self, byte: Array, end: Array) -> int:
+    def add_branches(self, byte: Int32, end: Int32) -> int:
         """The offset of the branches near the root of a trie. See `layout.BRANCHES`."""
 
         def children(node: int) -> list[int]:
@@ -73,7 +70,7 @@ class _Writer:
         at = self.add(np.stack([byte[nodes], nodes], axis=1))
         return self.add(at + 2 * np.cumsum([0, *map(len, lists)]))
 
-    def add_closers(self, tokens: Sequence[bytes], facts: Array) -> None:
+    def add_closers(self, tokens: Sequence[bytes], facts: Int32) -> None:
         """The tokens that end a string, and what they say before and behind its end.
 
         facts : see `_token_kernels`.
@@ -98,7 +95,7 @@ class _Writer:
         header[layout.N_CONTENTS] = len(sizes)
         header[layout.N_CLOSERS], header[layout.N_TAILS] = len(closers), len(tails)
 
-    def add_lengths(self, lengths: Array) -> None:
+    def add_lengths(self, lengths: Int32) -> None:
         """The rows of string content. lengths : (32 * n_words,), the characters of each token."""
         longest = int(lengths.max(initial=0, where=lengths < _NOT_CONTENT))
         self.header[layout.CONTENT_ROW] = self.add(bits_where(lengths < _NOT_CONTENT))
@@ -111,7 +108,7 @@ class _Writer:
             offsets.append(at)
         self.header[layout.LENGTH_ROWS] = self.add(np.array(offsets, np.int32))
 
-    def add_groups(self, starts: Offsets, data: npt.NDArray[np.uint8], group_of: Array) -> int:
+    def add_groups(self, starts: Int64, data: npt.NDArray[np.uint8], group_of: Int32) -> int:
         """The offset of the rows of the groups. See `layout.GROUP_ROWS`."""
         bits = np.uint32(1) << group_of[data].astype(np.uint32)
         firsts, rests = np.zeros((2, -(-(len(starts) - 1) // 32) * 32), np.uint32)
@@ -129,33 +126,13 @@ class _Writer:
             found[group, layout.GROUP_COUNT] = int(np.count_nonzero(firsts >> np.uint32(group) & 1))
         return self.add(found)
 
-    def finish(self) -> Array:
+    def finish(self) -> Int32:
         found = np.concatenate(self._parts)
         found.setflags(write=False)
         return found
 
 
-def make_trie(texts: Iterable[tuple[bytes, int]]) -> Trie:
-    """The trie of some texts: see `sorted_trie`. texts : each with its number."""
-    pairs = sorted(texts)
-    offsets, data = flatten(text for text, _ in pairs)
-    return sorted_trie(data, offsets[:-1], offsets[1:], np.array([number for _, number in pairs], np.int32))
-
-
-def sorted_trie(data: npt.NDArray[np.uint8], starts: Offsets, ends: Offsets, ids: Array) -> Trie:
-    """The trie of sorted texts, in preorder: bytes, ends, tokens, ids (see `layout`).
-
-    data, starts, ends, ids : bytes; (n,), where each text begins in them and ends, and its number.
-    """
-    lengths = ends - starts
-    room = int(lengths.sum()) + 1
-    byte, end, tokens = (np.zeros(room + extra, np.int32) for extra in (0, 0, 1))
-    path = np.zeros(int(lengths.max(initial=0)) + 1, np.int32)
-    n = build_trie(data, starts, ends, byte, end, tokens, path)
-    return byte[:n], end[:n], tokens[: n + 1], ids
-
-
-def groups_of_bytes() -> Array:
+def groups_of_bytes() -> Int32:
     """The group of each byte: (256,) int32, 0 to 31. See `layout.GROUPS`."""
     found = np.full(256, layout.NO_GROUP, np.int32)
     for group, characters in enumerate(layout.GROUPS):
@@ -166,13 +143,13 @@ def groups_of_bytes() -> Array:
     return found
 
 
-def bits_where(flags: npt.NDArray[np.bool_]) -> Array:
+def bits_where(flags: npt.NDArray[np.bool_]) -> Int32:
     """A row of bits: (n / 32,) int32. flags : (n,) bool, for n a multiple of 32."""
     return np.packbits(flags, bitorder="little").view(np.int32)
 
 
 @lru_cache(maxsize=8)
-def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Array:
+def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Int32:
     """The tables of a vocabulary: (n,) int32, read-only, laid out as `layout` says.
 
     escapes : of the texts that it is for.
