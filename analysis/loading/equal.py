@@ -20,7 +20,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lexing.terminals import compile_terminal
-from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import build_merged_tables
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.restrict.words import assemble
 

@@ -21,7 +21,7 @@ from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.reference.lexer import Lexer
-from maskwright.decoding.reference.text_parser import INSERTED, Configuration
+from maskwright.decoding.reference.parser import INSERTED, Configuration
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 from maskwright.maskstore.table import schema
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from maskwright.analysis.lexing.lexemes import terminal_rank
-from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
+from maskwright.analysis.lexing.messages import lookbehind_before_start
 from maskwright.analysis.lexing.terminals import lookahead_beyond_end
 from maskwright.analysis.loading.equal import equal_groups
 from maskwright.analysis.marks import PART_FLAGS
