@@ -3,7 +3,7 @@
 In: a grammar and a text, or a store of entries. Out: the readings of the text and why they stop
 (`interpreter`), or masks (`decoder`: the decoder of lexing "nfa"). Both parse with
 `parser`, an LR parser with the layout around it; so does lint, which finds whole lexemes with
-`lexer`. There is no compiled code.
+`machine`. There is no compiled code.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ from maskwright.analysis.errors import GrammarError, MissingExtraError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.validation.oracle_lexing import LexemeReading, as_step, lexer_of, may_end, patterns_of
-from maskwright.validation.oracle_modes import Mode
-from maskwright.validation.oracle_parsing import Configuration, Parse, merged, parser_of
+from maskwright.validation.oracle_parsing import Configuration, Mode, Parse, merged, parser_of
 
 _CHUNK = 256
 """Bytes between two states that `Oracle.feed` remembers."""
