@@ -104,7 +104,7 @@ def _schemas(store: Any, max_rollback: int, size: int, n_threads: int) -> Opened
 
 
 def _explain_schema(store: Any, text: bytes, wanted: int | bytes | None) -> Explanation:
-    from maskwright.decoding.explain.schema_explain import explain_schema
+    from maskwright.decoding.explain.explain import explain_schema
 
     return explain_schema(store.texts, store.name, text, wanted, store.vocabulary)
 
@@ -176,7 +176,7 @@ def explain_after(store: Any, text: bytes, wanted: int | bytes | None = None) ->
     engine = _engine_of(store)
     if engine.explain is not None:
         return engine.explain(store, text, wanted)
-    from maskwright.decoding.explain.of_states import explain_by_state
+    from maskwright.decoding.explain.explain import explain_by_state
 
     return explain_by_state(engine.open(store, 0), text, wanted)
 

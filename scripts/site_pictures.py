@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from headless_browser import browser  # noqa: E402
 
-from maskwright.playground.examples import examples  # noqa: E402
+from maskwright.playground.questions import examples  # noqa: E402
 
 FOLDER = ROOT / "docs" / "images"
 MERMAID = "mermaid@11.17.2"

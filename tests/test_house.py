@@ -36,7 +36,7 @@ CEILINGS = {
     "decoding": 1_200,
     "decoding/adapters": 1_050,
     "decoding/composition": 2_050,
-    "decoding/endings": 2_100,
+    "decoding/endings": 2_050,
     "decoding/engine": 3_950,
     "decoding/explain": 1_200,
     "decoding/generation": 2_300,
@@ -60,7 +60,7 @@ CEILINGS = {
     "maskstore/verify": 3_250,
     "maskstore/vocabulary": 2_600,
     "src/maskwright": 2_500,
-    "src/maskwright/audit": 2_850,
+    "src/maskwright/audit": 2_800,
     "src/maskwright/cli": 2_900,
     "src/maskwright/lint": 3_600,
     "src/maskwright/models": 200,
@@ -69,7 +69,7 @@ CEILINGS = {
     "src/maskwright/servecheck": 1_250,
     "src/maskwright/serving": 4_850,
     "src/maskwright/stores": 1_750,
-    "src/maskwright/validation": 4_850,
+    "src/maskwright/validation": 4_800,
 }
 """The most lines of each folder's own files. They only fall: who makes a folder smaller lowers its ceiling."""
 SLACK = 100

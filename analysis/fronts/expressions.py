@@ -30,8 +30,8 @@ from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import excerpt, naming
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, normalise
-from maskwright.analysis.regex.determinise import determinise
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.positions import ClassRows, is_plain
 from maskwright.analysis.regex.rewrite import resolve

@@ -41,7 +41,7 @@ from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.graphs import reachable
-from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import build_merged_tables
 from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.regex.charset import EVERYTHING
 

@@ -30,8 +30,7 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.legality.drawing import to_svg
-from maskwright.analysis.legality.graph import Graph, Link, Look
+from maskwright.analysis.legality.graph import Graph, Link, Look, to_svg
 from maskwright.analysis.legality.pushdown import Configuration, Position, Pushdown
 
 

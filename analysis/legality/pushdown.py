@@ -15,8 +15,7 @@ from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reachable_symbols
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import cached_property
-from maskwright.analysis.legality.drawing import to_svg
-from maskwright.analysis.legality.graph import Graph, Link, Look
+from maskwright.analysis.legality.graph import Graph, Link, Look, to_svg
 
 
 class Position(NamedTuple):

@@ -49,13 +49,12 @@ from maskwright.analysis.grammar.normalise import productive_symbols, unproducti
 from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.lexing.lexemes import check_texts
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
-from maskwright.analysis.loading.equal import join_equal
 from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import recursion_error, translate
 from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
 from maskwright.analysis.loading.names import find_source, meant
+from maskwright.analysis.loading.overlaps import join_equal, soften
 from maskwright.analysis.loading.parts import defined, with_parts
-from maskwright.analysis.loading.soft import soften
 from maskwright.analysis.loading.stated import check_lengths, check_refused, narrowed, refused_terminals, with_verbatim
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.nesting import on_own_stack
@@ -102,7 +101,7 @@ def load_grammar(
     conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift"
         where one lexer could not serve all parses (`lr.splits`), with a MaskwrightWarning.
     soft : string literals that may also stand for a pattern that matches them, as `_` may be a
-        name; see `soft`. By default none, but `_` for python.lark. Has no effect if lexing is
+        name; see `soften`. By default none, but `_` for python.lark. Has no effect if lexing is
         "nfa", which takes a literal and a pattern alike.
     restrict : restrictions of style or safety, ``NAME`` or ``NAME=VALUE``, such as
         ``["no_comments", "imports=os,sys", "length:STRING=..80"]``; see `restrict`.

@@ -73,8 +73,7 @@ def narrowed(
     if not restrict and not stated:
         return grammar
     # PERF: most grammars are not narrowed
-    from maskwright.analysis.restrict.lengths import bound_length
-    from maskwright.analysis.restrict.restrict import bounded_names
+    from maskwright.analysis.restrict.restrict import bound_length, bounded_names
     from maskwright.analysis.restrict.restrict import restrict as restricted
 
     found = restricted(grammar, restrict) if restrict else grammar

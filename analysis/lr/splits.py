@@ -25,8 +25,7 @@ from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.loops import endless_cycle
-from maskwright.analysis.lr.merging import build_merged_tables
-from maskwright.analysis.lr.tables import tables_of
+from maskwright.analysis.lr.tables import build_merged_tables, tables_of
 
 MAX_PAIRS = 20_000
 """The most pairs of states that `tops_in_step` follows."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.graphs import predecessors, reachable
+from maskwright.analysis.graphs import predecessors, reachable, ways
 
 Table = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -164,13 +164,10 @@ def distances(rows: list[list[int]], is_accepting: Iterable[bool]) -> dict[int, 
     rows : for each state the next one by column, -1 for none. is_accepting : whether each accepts.
     """
     before = predecessors([set(row) - {-1} for row in rows])
-    frontier = [state for state, accepts in enumerate(is_accepting) if accepts]
-    found = dict.fromkeys(frontier, 0)
-    for state in frontier:  # grows while it is read
-        for source in before[state]:
-            if source not in found:
-                found[source] = found[state] + 1
-                frontier.append(source)
+    accepting = (state for state, accepts in enumerate(is_accepting) if accepts)
+    found: dict[int, int] = {}
+    for state, after in ways(accepting, before.__getitem__).items():
+        found[state] = 0 if state == after else found[after] + 1
     return found
 
 

@@ -15,14 +15,13 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from maskwright.analysis.errors import LimitError, NestingError, TerminalError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex import charset
 from maskwright.analysis.regex.charset import Ranges
-from maskwright.analysis.regex.locate import Kind, constructs
 from maskwright.analysis.regex.tree import (
     ANY,
     EMPTY,
@@ -278,3 +277,71 @@ def _anchor(name: str, flags: int) -> Node:
             return boundary(word, is_wanted, Source(r"\b" if is_wanted else r"\B"))
         case _:
             raise Unsupported(f"the anchor {name} of this Python's re", "rewrite the pattern without it")
+
+
+Kind = Literal["look", "lazy", "possessive", "atomic", "backreference", "conditional"]
+
+_ITEM = re.compile(
+    r"""
+    (?P<comment> \(\?\#[^)]*\) )
+  | (?P<backreference> \\[1-9][0-9]? | \(\?P=\w+\) )
+  | (?P<escape> \\. )
+  | (?P<class> \[\^?\]?(?:\\.|[^\]\\])*\] )
+  | (?P<conditional> \(\?\(\w+\) )
+  | (?P<look> \(\?<?[=!] )
+  | (?P<atomic> \(\?> )
+  | (?P<open> \( )
+  | (?P<close> \) )
+  | (?P<quantifier> (?:[*+?]|\{[0-9]+,?[0-9]*\}|\{,[0-9]*\})(?P<mode>[?+])? )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def constructs(pattern: str, *, verbose: bool = False) -> dict[Kind, list[Source]]:
+    r"""The constructs of each kind, in the order of their first character.
+
+    A group is given with its whole text, a quantifier with its suffix. Python's parser keeps no
+    positions; this scan knows escapes, classes, groups, comments and quantifiers, nothing more.
+
+    pattern : a pattern that `re` accepts.
+    verbose : whether the flag VERBOSE holds, under which ``#`` begins a comment.
+
+    Example:
+        >>> constructs(r"a+?(?!b)")["look"]
+        [Source(text='(?!b)', start=3)]
+    """
+    found: dict[Kind, list[Source]] = {
+        "look": [],
+        "lazy": [],
+        "possessive": [],
+        "atomic": [],
+        "backreference": [],
+        "conditional": [],
+    }
+    open_groups: list[tuple[Kind | None, int, int]] = []
+    at = 0
+    while at < len(pattern):
+        if verbose and pattern[at] == "#":
+            at = (pattern.find("\n", at) + 1) or len(pattern)
+            continue
+        match = _ITEM.match(pattern, at)
+        if match is None:
+            at += 1
+            continue
+        match match.lastgroup if match["mode"] is None else "quantifier":
+            case "look" | "atomic" | "conditional" as kind:
+                open_groups.append((kind, at, len(found[kind])))
+                found[kind].append(Source(match[0], at))
+            case "open":
+                open_groups.append((None, at, 0))
+            case "close" if open_groups:
+                opened, start, index = open_groups.pop()
+                if opened is not None:
+                    found[opened][index] = Source(pattern[start : match.end()], start)
+            case "backreference":
+                found["backreference"].append(Source(match[0], at))
+            case "quantifier" if match["mode"] is not None:
+                found["lazy" if match["mode"] == "?" else "possessive"].append(Source(match[0], at))
+        at = match.end()
+    return found

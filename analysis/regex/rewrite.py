@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.regex.determinise import is_prefix_free
+from maskwright.analysis.regex.machine import is_prefix_free
 from maskwright.analysis.regex.parse import Unsupported
 from maskwright.analysis.regex.tree import (
     EMPTY,

@@ -8,6 +8,7 @@ from typing import Any
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.arrays import array_drafts, item_terms
@@ -331,15 +332,8 @@ class Builder(Normals):
 
     def reached(self, root: int) -> dict[int, Sequence[Draft]]:
         """The drafts of the root and of all nodes inside, breadth first."""
-        found: dict[int, Sequence[Draft]] = {}
-        order = [root]
-        known = {root, NO_NODE}
-        for node in order:  # grows while it is read
-            look()
-            found[node] = self.drafts(node)
-            for draft in found[node]:
-                for child in nodes_of(draft):
-                    if child not in known:
-                        known.add(child)
-                        order.append(child)
-        return found
+
+        def inside(node: int) -> list[int]:
+            return [child for draft in self.drafts(node) for child in nodes_of(draft) if child != NO_NODE]
+
+        return {node: self.drafts(node) for node in reachable([root], inside)}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple
 
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.keys import n_keys
 from maskwright.analysis.schema.shapes import (
@@ -156,13 +157,7 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
 
 def reached_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> list[int]:
     """The states of items that are reached by nodes that `is_there` names, breadth first."""
-    order, seen = [0], {0}
-    for number in order:  # grows while it is read
-        for node, after in states[number].moves:
-            if after not in seen and is_there(node):
-                seen.add(after)
-                order.append(after)
-    return order
+    return reachable([0], lambda number: [after for node, after in states[number].moves if is_there(node)])
 
 
 def living_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> tuple[ItemState, ...]:
@@ -171,18 +166,13 @@ def living_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) 
     The first one stays the first.
     """
     reached = reached_states(states, is_there)
-    alive = {number for number in reached if states[number].is_end}
     before: dict[int, list[int]] = {}
     for number in reached:
         for node, after in states[number].moves:
             if is_there(node):
                 before.setdefault(after, []).append(number)
-    todo = list(alive)
-    for number in todo:  # grows while it is read
-        for one in before.get(number, ()):
-            if one not in alive:
-                alive.add(one)
-                todo.append(one)
+    ends = (number for number in reached if states[number].is_end)
+    alive = set(reachable(ends, lambda number: before.get(number, ())))
     if 0 not in alive:
         return ()
     kept = [number for number in reached if number in alive]

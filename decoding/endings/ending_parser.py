@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.graphs import cheapest_rules
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.decoding.endings._ending_kernels import COSTLY, DEDENT, INDENT, PLAIN, join_items, relax_rules
 from maskwright.maskstore.table import schema
@@ -468,14 +469,12 @@ def uncounted(grammar: Grammar, width: Sequence[int]) -> str:
     """
     # a terminal that is no text of its own counts nothing
     least = {terminal: width[terminal] if width[terminal] < COSTLY else 0 for terminal in range(grammar.n_terminals)}
-    changed = True
-    while changed:
-        changed = False
-        for rule in grammar.rules:
-            if all(symbol in least for symbol in rule.rhs):
-                total = sum(least[symbol] for symbol in rule.rhs)
-                if total < least.get(rule.lhs, total + 1):
-                    least[rule.lhs], changed = total, True
+    own = [sum(least.get(symbol, 0) for symbol in rule.rhs) for rule in grammar.rules]
+    rules = (
+        (rule.lhs, cost, filter(grammar.is_nonterminal, rule.rhs))
+        for rule, cost in zip(grammar.rules, own, strict=True)
+    )
+    least |= {symbol: cost for symbol, (cost, _) in cheapest_rules(rules).items()}
     longest = max((sum(least.get(symbol, 0) for symbol in rule.rhs) for rule in grammar.rules), default=0)
     if longest < COSTLY:
         return ""

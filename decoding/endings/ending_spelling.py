@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from maskwright.decoding.endings._ending_kernels import COSTLY
+from maskwright.maskstore.vocabulary.sorted_texts import fewest_tokens
 
 if TYPE_CHECKING:
     from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
@@ -48,26 +48,8 @@ class Spelling:
 
         Cost: O(bytes times distinct lengths of tokens that begin alike).
         """
-        n = len(data)
-        counts = [COSTLY] * n + [0]
-        choice = [0] * n
-        for begin in range(n - 1, -1, -1):
-            for length in self.lengths_at(data, begin):
-                if (
-                    length <= n - begin
-                    and counts[begin + length] + 1 < counts[begin]
-                    and data[begin : begin + length] in self.id_of
-                ):
-                    counts[begin] = counts[begin + length] + 1
-                    choice[begin] = length
-        if counts[0] >= COSTLY:
-            return None
-        tokens = []
-        at = 0
-        while at < n:
-            tokens.append(self.id_of[data[at : at + choice[at]]])
-            at += choice[at]
-        return tuple(tokens)
+        found = fewest_tokens(data, self.id_of, self.lengths_at)
+        return None if found is None else tuple(found)
 
     def lengths_at(self, data: bytes, begin: int) -> tuple[int, ...]:
         """The lengths of tokens that may stand at an offset, longest first, and more."""

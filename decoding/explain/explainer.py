@@ -28,8 +28,7 @@ from maskwright.decoding.explain.explanation import (
 from maskwright.decoding.explain.stack_descriptions import StackDescriptions
 from maskwright.decoding.reference.interpreter import Interpreter
 from maskwright.decoding.reference.machine import Machine
-from maskwright.decoding.reference.parser import Stack
-from maskwright.decoding.reference.text_parser import END, Configuration, Refusal
+from maskwright.decoding.reference.parser import END, Configuration, Refusal, Stack
 from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.vocabulary.masks import tokens_of
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from maskwright.analysis.graphs import reachable
 from maskwright.decoding.explain.explanation import StackDescription
 from maskwright.decoding.reference.interpreter import Interpreter
-from maskwright.decoding.reference.parser import Stack
-from maskwright.decoding.reference.text_parser import END
+from maskwright.decoding.reference.parser import END, Stack
 
 MOST_RULES = 10
 """Rules in a chain that is shown."""

@@ -1,9 +1,9 @@
 """The same from the definition, in plain Python, with a reason for each refusal.
 
 In: a grammar and a text, or a store of entries. Out: the readings of the text and why they stop
-(`interpreter`), or masks (`decoder`: the decoder of lexing "nfa"). Both parse with `text_parser`,
-which is the layout around the LR parser of `parser`; so does lint, which finds whole lexemes with
-`lexer`. There is no compiled code.
+(`interpreter`), or masks (`decoder`: the decoder of lexing "nfa"). Both parse with
+`parser`, an LR parser with the layout around it; so does lint, which finds whole lexemes with
+`machine`. There is no compiled code.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer, Symbols
-from maskwright.decoding.reference.parser import MOST_STACKS, Parser
-from maskwright.decoding.reference.text_parser import Configuration, Refusal, TextParser
+from maskwright.decoding.reference.parser import MOST_STACKS, Configuration, Parser, Refusal, TextParser
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Moves
 from maskwright.maskstore.vocabulary.masks import n_words

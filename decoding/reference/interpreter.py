@@ -14,8 +14,7 @@ from maskwright.analysis.grammar.columns import FIRST_COLUMN
 from maskwright.analysis.lexing.encoding import DEAD, RESTART, START_STATE
 from maskwright.decoding.engine.constants import MAX_STACKS
 from maskwright.decoding.reference.machine import Machine
-from maskwright.decoding.reference.parser import Parser, Stack
-from maskwright.decoding.reference.text_parser import END, Configuration, Refusal, TextParser
+from maskwright.decoding.reference.parser import END, Configuration, Parser, Refusal, Stack, TextParser
 
 
 class Interpreter(TextParser):

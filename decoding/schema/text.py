@@ -263,7 +263,7 @@ class SchemaText(TextState):
         )
 
     def reason(self, refused: bytes, before: bytes = b"") -> str:
-        from maskwright.decoding.explain.schema_explain import explain_schema
+        from maskwright.decoding.explain.explain import explain_schema
 
         text = self.bytes_said() + before
         if len(text) > MOST_EXPLAINED:
@@ -291,7 +291,7 @@ class SchemaText(TextState):
         return self._explained(data)
 
     def _explained(self, wanted: int | bytes) -> Explanation:
-        from maskwright.decoding.explain.schema_explain import explain_schema
+        from maskwright.decoding.explain.explain import explain_schema
 
         return explain_schema(self.store.texts, self.store.name, self.bytes_said(), wanted, self.store.vocabulary)
 

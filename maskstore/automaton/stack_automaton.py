@@ -21,8 +21,8 @@ from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT, build_transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.live import Live, without_dead_ends
-from maskwright.analysis.lr.merging import Merged, build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
+from maskwright.analysis.lr.tables import Merged, build_merged_tables
 from maskwright.maskstore.automaton import _pool_kernels
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore

@@ -40,8 +40,7 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.deciders import ALWAYS
 from maskwright.analysis.legality.interchange import interchange_classes, representatives
-from maskwright.analysis.legality.joint import joint_representatives
-from maskwright.analysis.legality.judge import Case, Judge
+from maskwright.analysis.legality.judge import Case, Judge, joint_representatives
 from maskwright.analysis.legality.verdict import START
 from maskwright.maskstore.entries.exact_outcomes import ExactOutcomes, exact_groups
 from maskwright.maskstore.entries.walk import Entries, SequenceTable, Symbols, spoken_sequence

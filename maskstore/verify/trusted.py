@@ -1,12 +1,12 @@
 """The parser and the lexer as an engine's table holds them; and full LR tables, read alike.
 
 In: a table that has passed `check_table`. Out: lists, for the other modules here. The walks take
-them as right. `maskstore/table/anew.py` compares them with those that the grammar gives, and
+them as right. `maskstore/table/build.py` compares them with those that the grammar gives, and
 `tables` asks whether the parser's are sound (docs/verify.md).
 
 A table says some things twice, to save engines time: parts that follow from others, or from the
 grammar. No walk meets them, so `check_repeated` works each out from the definition, without the
-builder, even where `maskstore/table/anew.py` compares the part too: a mistake of the builder shows
+builder, even where `maskstore/table/build.py` compares the part too: a mistake of the builder shows
 here only.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
 from maskwright.analysis.kept import cached_property
+from maskwright.maskstore.vocabulary.sorted_texts import fewest_tokens
 from maskwright.maskstore.vocabulary.tokenizer_files import content_of, file_bytes, found_file
 from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, packages_of
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
@@ -108,50 +109,33 @@ class Encoder:
         Raises: VocabularyError if no tokens spell the bytes.
         Cost: O(len(data) x number of distinct token lengths) look-ups.
         """
-        ids, lengths = self._longest
+        ids, lengths = self.vocabulary.id_of_text, self._lengths
         found = []
         at = 0
         while at < len(data):
-            for length in lengths:
-                token = ids.get(data[at : at + length])
-                if token is not None and at + length <= len(data):
-                    break
-            else:
+            length = next((n for n in lengths if at + n <= len(data) and data[at : at + n] in ids), 0)
+            if not length:
                 return self._fewest_tokens(data)
-            found.append(token)
+            found.append(ids[data[at : at + length]])
             at += length
         return found
 
     def _fewest_tokens(self, data: bytes) -> list[int]:
-        """A spelling with the fewest tokens, by dynamic programming over the end offset."""
-        ids, lengths = self._longest
-        counts = [0, *[len(data) + 1] * len(data)]
-        last = [0] * (len(data) + 1)
-        for end in range(1, len(data) + 1):
-            for length in lengths:
-                if length <= end and counts[end - length] + 1 < counts[end] and data[end - length : end] in ids:
-                    counts[end], last[end] = counts[end - length] + 1, length
-        if counts[-1] > len(data):
+        """A spelling with the fewest tokens. Raises: as `longest_tokens`."""
+        ids = self.vocabulary.id_of_text
+        found = fewest_tokens(data, ids, lambda *_: self._lengths)
+        if found is None:
             lacking = bytes(sorted(set(data) - set(b"".join(ids))))
             why = f"none contains the bytes {lacking[:20]!r}" if lacking else "none fits between the others"
             raise VocabularyError(
                 f"no tokens of vocabulary {self.vocabulary.name} spell {data[:40]!r}: {why}; use a vocabulary with all bytes"
             )
-        found: list[int] = []
-        end = len(data)
-        while end:
-            found.append(ids[data[end - last[end] : end]])
-            end -= last[end]
-        return found[::-1]
+        return found
 
     @cached_property
-    def _longest(self) -> tuple[Mapping[bytes, int], list[int]]:
-        """Bytes -> the least id that has them; and the distinct token lengths, longest first."""
-        ids: dict[bytes, int] = {}
-        for token, data in enumerate(self.vocabulary.tokens):
-            ids.setdefault(data, token)
-        ids.pop(b"", None)
-        return ids, sorted(set(map(len, ids)), reverse=True)
+    def _lengths(self) -> list[int]:
+        """The distinct lengths of tokens, longest first."""
+        return sorted(set(map(len, self.vocabulary.id_of_text)), reverse=True)
 
     def _respell(self, tokens: list[int], data: bytes) -> tuple[list[int], int]:
         """The ids with the stretches that differ from the text respelled, and the bytes respelled.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -83,3 +84,28 @@ def flatten(strings: Iterable[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArra
     offsets = np.zeros(len(strings) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, strings), np.int64, len(strings)), out=offsets[1:])
     return offsets, np.frombuffer(b"".join(strings), dtype=np.uint8)
+
+
+def fewest_tokens(data: bytes, id_of: Mapping[bytes, int], lengths: Callable[..., Iterable[int]]) -> list[int] | None:
+    """The fewest tokens that spell some bytes, as ids; None if no tokens spell them.
+
+    Of several such spellings it is the one whose tokens are longer from the left.
+
+    id_of : bytes of a token -> its id.
+    lengths : of the bytes and an offset, the lengths of tokens that may stand there, and perhaps
+        others; longest first.
+    """
+    n = len(data)
+    counts = [n + 1] * n + [0]  # for each offset the tokens from there on
+    ends = [0] * n
+    for begin in range(n - 1, -1, -1):
+        for length in lengths(data, begin):
+            end = begin + length
+            if end <= n and counts[end] + 1 < counts[begin] and data[begin:end] in id_of:
+                counts[begin], ends[begin] = counts[end] + 1, end
+    if counts[0] > n:
+        return None
+    begins = [0]
+    while begins[-1] < n:
+        begins.append(ends[begins[-1]])
+    return [id_of[data[begin:end]] for begin, end in pairwise(begins)]

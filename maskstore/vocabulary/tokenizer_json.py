@@ -200,13 +200,13 @@ def read_tokenizer_json(content: Mapping[str, Any], text: str, where: str) -> To
         _check_names(content, plain, where)
     elif plain:
         taken = unknown.keys() | added.keys()
-        others = {token: texts[token] for token, piece in pieces.items() if not _BYTE_PIECE.fullmatch(piece)}
+        others = {token: texts[token] for token, piece in pieces.items() if byte_of_piece(piece) is None}
         anchor = _anchor({token: text for token, text in others.items() if token not in taken})
         for token in plain:
             table.tokens[token] = _by_decoder(tokenizer, token, anchor, read, where)
     if any(part["type"] == "ByteFallback" for part in kinds):
         table.byte_pieces = {
-            token for token, piece in pieces.items() if _BYTE_PIECE.fullmatch(piece) and len(table.tokens[token]) == 1
+            token for token, piece in pieces.items() if byte_of_piece(piece) and len(table.tokens[token]) == 1
         }
     table.names = {piece: token for token, piece in (pieces | plain).items()}
     table.guess_eos()
@@ -309,9 +309,9 @@ def _step(part: Mapping[str, Any], where: str) -> Step:
     """The function of one decoder step."""
     match part:
         case {"type": "ByteLevel"}:
-            return _byte_level
+            return byte_level
         case {"type": "ByteFallback"}:
-            return _byte_fallback
+            return lambda piece: byte_of_piece(piece) or piece
         case {"type": "Metaspace", "replacement": str(mark)}:
             return lambda piece: piece.replace(mark, " ")
         case {"type": "Replace", "pattern": {"String": str(pattern)}, "content": str(by)}:
@@ -324,7 +324,8 @@ def _step(part: Mapping[str, Any], where: str) -> Step:
     )
 
 
-def _byte_level(piece: str) -> str | bytes:
+def byte_level(piece: str) -> str | bytes:
+    """The bytes of a piece of the byte-level alphabet; the piece itself if it is none."""
     # As in the package tokenizers, a piece with a character outside the alphabet stays as it is.
     try:
         return bytes([_ALPHABET[character] for character in piece])
@@ -332,9 +333,10 @@ def _byte_level(piece: str) -> str | bytes:
         return piece
 
 
-def _byte_fallback(piece: str) -> str | bytes:
+def byte_of_piece(piece: str) -> bytes | None:
+    """The byte that a piece such as `<0x0A>` stands for; None for another piece."""
     found = _BYTE_PIECE.fullmatch(piece)
-    return bytes((int(found[1], 16),)) if found else piece
+    return bytes((int(found[1], 16),)) if found else None
 
 
 def _piece_reader(steps: list[Step], where: str) -> Callable[[str], bytes]:

@@ -39,7 +39,7 @@ SHARED = ("a^n b^n", "json.lark")
 OURS = """
 import json, random, resource, sys, time
 import maskwright as mw, numpy as np
-from maskwright.analysis.lr import merging
+from maskwright.analysis.lr import tables
 from maskwright.maskstore.table.build import prepare_engine_table
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -52,14 +52,14 @@ def load():
     return mw.parse_grammar(open(what).read(), lexing="longest") if is_text == "1" else mw.load_grammar(what)
 found = []
 for _ in range(int(rounds)):
-    merging.forget()
+    tables.forget()
     begin = time.process_time()
     store = compile_store(load(), vocabulary)
     found.append(time.process_time() - begin)
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 opened = []
 for _ in range(int(rounds)):
-    merging.forget()
+    tables.forget()
     begin = time.process_time()
     open_store = Store.of(prepare_engine_table(load(), vocabulary)[0])
     matcher, words = open_store.matcher(), np.zeros(store.n_words, np.uint32)

@@ -20,8 +20,8 @@ import numpy as np
 from common import write_record
 
 import maskwright as mw
-from maskwright.analysis.lexing.post import post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
+from maskwright.analysis.lexing.terminals import post_terminals
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.entries.walk import Walk, collect_entries
 from maskwright.maskstore.vocabulary import Vocabulary

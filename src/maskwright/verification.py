@@ -23,11 +23,12 @@ from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.maskstore.table.anew import check_made_anew
+from maskwright.maskstore.table.build import check_made_anew
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.verify import MOST_FOUND, Difference, verify_table
 from maskwright.maskstore.verify.tables import Certificate
 from maskwright.maskstore.verify.verification import NOT_ASKED
+from maskwright.report.parts import table
 from maskwright.stores.store import Store, as_store
 
 _FIRST_COMPARED = ("rules", "terminals", "nonterminals", "start", "lexing", "conflicts", "layout", "ignored")
@@ -132,17 +133,16 @@ class VerificationReport:
         }
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_row("store", Text(f"{self.grammar} x {self.vocabulary}"))
         whose = "the one that was named" if self.is_given_grammar else "named so by the store; see --grammar"
-        table.add_row("grammar", Text(f"{self.grammar}, sha256 {self.grammar_sha256[:16]}: {whose}"))
-        for name, count in self.counts.items():
-            table.add_row(name, f"{count:,}")
-        table.add_row("wall time", f"{self.seconds:.1f} s")
-        yield table
+        rows = {
+            "store": f"{self.grammar} x {self.vocabulary}",
+            "grammar": f"{self.grammar}, sha256 {self.grammar_sha256[:16]}: {whose}",
+            **{name: f"{count:,}" for name, count in self.counts.items()},
+            "wall time": f"{self.seconds:.1f} s",
+        }
+        yield table("", "", rows=rows.items())
         for each in self.differences[:SHOWN]:
             yield Text(f"\n{self.described(each)}", style="red")
         if len(self.differences) > SHOWN:

@@ -17,7 +17,7 @@ from maskwright.audit import EngineFailed, engines, host
 from maskwright.audit.engines import EngineGrammar
 from maskwright.audit.remote import RemoteEngine
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.validation.child import Child
+from maskwright.validation.references import Child
 
 HERE = Path(__file__).parent
 VOCABULARY = Vocabulary("few", (b"", b"[", b"]", b"a", b","), {0: "</s>"}, (0,))

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from maskwright.analysis.loading import parse_grammar
-from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
+from maskwright.audit.compare import END_OF_TEXT, TokenSequences
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 

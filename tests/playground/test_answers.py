@@ -13,8 +13,7 @@ from shares import share
 import maskwright as mw
 from maskwright.models import BUNDLED
 from maskwright.playground.answers import Answers, read_text, utf16_units
-from maskwright.playground.examples import examples, library_text
-from maskwright.playground.questions import constraint_of
+from maskwright.playground.questions import constraint_of, examples, library_text
 
 VOCABULARY = mw.load_vocabulary("python-tiny")
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'

@@ -21,7 +21,7 @@ import pytest
 from shares import share
 
 from maskwright import worker_pool
-from maskwright.playground.examples import examples
+from maskwright.playground.questions import examples
 from maskwright.playground.server import MOST_BODY, MOST_CONNECTIONS, QUESTIONS, AnswerPool, PlaygroundServer
 
 SUM = 'start: N ("+" N)*\nN: /[0-9]+/\n'

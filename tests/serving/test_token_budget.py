@@ -12,8 +12,7 @@ import pytest
 from shares import share
 
 import maskwright as mw
-from maskwright.serving.server_matcher import ServerMatcher
-from maskwright.serving.token_budget import TokenBudget
+from maskwright.serving.server_matcher import ServerMatcher, TokenBudget
 from maskwright.serving.vllm_backend import MaskwrightGrammar
 
 VOCABULARY = mw.load_vocabulary("python-tiny")

@@ -17,8 +17,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.decoding.engine import constants
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
-from maskwright.maskstore.table.mask_rows import share_rows
-from maskwright.maskstore.table.write import engine_table
+from maskwright.maskstore.table.write import engine_table, share_rows
 from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.stores.store import Store

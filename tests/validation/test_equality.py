@@ -16,7 +16,7 @@ from maskwright.stores.build import compile_entry_store
 from maskwright.stores.entry_store import EntryStore
 from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, validate
-from maskwright.validation.equality import DIFFERENT, SAME, original_store
+from maskwright.validation.checks import DIFFERENT, SAME, original_store
 from maskwright.validation.replay import ENDED_EARLY, NOT_COMPLETE, find_stop
 
 

@@ -13,8 +13,8 @@ from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, validate
+from maskwright.validation.checks import EARLY, EARLY_GRAMMAR, LATE, LATE_GRAMMAR, RIGHT
 from maskwright.validation.corpus import CorpusError
-from maskwright.validation.negative import EARLY, EARLY_GRAMMAR, LATE, LATE_GRAMMAR, RIGHT
 from maskwright.validation.replay import plain_replay
 
 

@@ -15,7 +15,7 @@ from shares import share
 
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Lexing, Terminal
 from maskwright.analysis.loading import Indenter, parse_grammar
-from maskwright.validation.grammar_parse import GrammarParse
+from maskwright.validation.oracle import GrammarParse
 from maskwright.validation.oracle_patterns import Pattern, first_bytes
 
 

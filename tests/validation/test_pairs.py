@@ -13,9 +13,9 @@ from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
-from maskwright.validation import ValidationReport, pairs, validate
+from maskwright.validation import ValidationReport, checks, validate
+from maskwright.validation.checks import AGREED, FALSE_PERMISSION, FALSE_REFUSAL
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.pairs import AGREED, FALSE_PERMISSION, FALSE_REFUSAL
 from maskwright.validation.replay import ENDED_EARLY, NOT_COMPLETE
 
 pytest.importorskip("regex")
@@ -57,7 +57,7 @@ def test_both_kinds_of_error_are_found(
         words[token >> 5] ^= np.uint32(1 << (token & 31))
 
     spoil(monkeypatch, turn)
-    monkeypatch.setattr(pairs, "TOKENS", 4 * store.vocabulary.size)  # all of them
+    monkeypatch.setattr(checks, "TOKENS", 4 * store.vocabulary.size)  # all of them
     report = run(store, corpus, encoder)
     assert not report.passed
     found = {(f.kind, f.token[1]) for f in report.findings if f.token is not None}

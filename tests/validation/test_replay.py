@@ -18,8 +18,8 @@ from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, replay, validate
-from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.kinds import UNREADABLE
+from maskwright.validation.oracle import GrammarParse
 
 
 def run(store: Any, path: Path, encoder: Encoder, **options: Any) -> ValidationReport:

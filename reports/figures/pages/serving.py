@@ -67,7 +67,7 @@ vllm.limit(
     constant(work, "SOON"),
     constant(work, "SMALL"),
 )
-vllm.limit("where at most # tokens may come", constant("src/maskwright/serving/token_budget.py", "FEW"))
+vllm.limit("where at most # tokens may come", constant("src/maskwright/serving/server_matcher.py", "FEW"))
 check = record("serving-vllm")
 vllm.figure("all # texts are right", check("two_ranks/requests"))
 vllm.holds("all 176 texts are right", not check("two_ranks/wrong"))

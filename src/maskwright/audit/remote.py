@@ -19,7 +19,7 @@ from maskwright.analysis.errors import MaskwrightError, MissingExtraError, Unkno
 from maskwright.audit import host
 from maskwright.audit.engines import ENGINES, EngineGrammar
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.validation.child import Child
+from maskwright.validation.references import Child
 
 EXCEPTION, CRASH, TIMEOUT = "exception", "crash", "no answer in time"
 """Kinds of failure of an engine."""

@@ -34,7 +34,7 @@ from maskwright.audit.engines import EngineGrammar
 from maskwright.audit.mutations import Path, Words, exactly, keywords_of, mutated, pieces, smaller, spell, words_of
 from maskwright.audit.remote import EngineFailed, RemoteEngine, check_engine
 from maskwright.audit.report import ACCEPTS, REFUSES, SchemaAuditReport, SchemaDifference
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.table.build import byte_vocabulary
 from maskwright.maskstore.vocabulary.masks import tokens_of
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.validation.instances import NOT_INSTALLED, InstanceJudge, Violation, value_of
@@ -54,11 +54,6 @@ _POOL = 300
 """Instances that mutations begin with, at most; a new one takes the place of an old one."""
 _SHRINKS = 400
 """Smaller values that are tried for each example."""
-
-
-def byte_vocabulary() -> Vocabulary:
-    """The 256 bytes, with an end of text as token 0."""
-    return Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))
 
 
 def audit_schema(
@@ -399,6 +394,3 @@ class _SchemaComparison:
             return (self._stop(text) is None) == (kind == ACCEPTS)
         except EngineFailed:
             return False
-
-
-__all__ = ["VALUES", "audit_schema", "byte_vocabulary"]

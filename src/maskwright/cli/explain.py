@@ -76,7 +76,7 @@ def explain(
 def _without_store(constraint: Any, data: bytes, wanted: bytes | None) -> Explanation:
     """The explanation for a grammar, a schema or a pattern without a vocabulary."""
     from maskwright.decoding.explain import explain_text, explain_token
-    from maskwright.decoding.explain.schema_explain import explain_schema
+    from maskwright.decoding.explain.explain import explain_schema
 
     if constraint.kind == "grammar":
         return explain_text(constraint, data) if wanted is None else explain_token(constraint, data, wanted)

@@ -28,9 +28,8 @@ from maskwright.analysis.lr.automaton import Automaton, build_automaton
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
-from maskwright.analysis.lr.merging import merge
 from maskwright.analysis.lr.splits import is_lexed_by_endless_rules
-from maskwright.analysis.lr.tables import tables_of
+from maskwright.analysis.lr.tables import merge, tables_of
 from maskwright.analysis.regex.dfa import Dfa, difference
 from maskwright.lint.finding import Finding, Place, Severity, shown
 from maskwright.lint.lexer import Lexer

@@ -19,7 +19,7 @@ from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import Lexemes, members, terminal_rank
 from maskwright.analysis.lr.automaton import bits
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.decoding.reference import lexer as reference
+from maskwright.decoding.reference import machine as reference
 
 MAX_PAIRS = 20_000
 """Pairs of states looked at to decide whether one terminal can stand before another.

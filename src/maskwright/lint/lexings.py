@@ -28,7 +28,7 @@ from lark.lexer import (
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.automaton import bits
-from maskwright.decoding.reference.lexer import Lexer
+from maskwright.decoding.reference.machine import Lexer
 from maskwright.decoding.reference.parser import Parser, Stacks
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding

@@ -11,7 +11,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.lr.live import Live
-from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import build_merged_tables
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.decoding.dead import refuse_dead
 from maskwright.lint import (
@@ -27,8 +27,8 @@ from maskwright.lint import (
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import NO_STORE, SEVERITIES, Finding, Report, allowed_by_comments, codes_of
 from maskwright.lint.remedies import Counts, Trials
-from maskwright.maskstore.table.build import build_engine_table
-from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.maskstore.table.build import build_engine_table, byte_vocabulary
+from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
 
 Check = Callable[[Facts], Iterator[Finding]]
 
@@ -62,9 +62,6 @@ OF_LEXING: tuple[Check, ...] = (
 )
 """Checks of a lexer that takes the longest match. Not for lexing "nfa"."""
 
-
-_BYTES = Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))
-"""A vocabulary with a token for each byte."""
 
 _SUSPICIOUS = frozenset(
     {
@@ -200,7 +197,7 @@ def _no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
         pass  # the checks of the parser report it too
     if not why and any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
         try:
-            refuse_dead(build_engine_table(grammar, _BYTES))
+            refuse_dead(build_engine_table(grammar, byte_vocabulary()))
         except DeadEndError:
             why = "terminals in other findings join or take lexemes that every text needs"
             remedy = "mend what the other findings name"

@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from maskwright.analysis.lexing.lexemes import terminal_rank
-from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
+from maskwright.analysis.lexing.messages import lookbehind_before_start
 from maskwright.analysis.lexing.terminals import lookahead_beyond_end
-from maskwright.analysis.loading.equal import equal_groups
+from maskwright.analysis.loading.overlaps import equal_groups
 from maskwright.analysis.marks import PART_FLAGS
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.lint.facts import Facts
@@ -44,7 +44,7 @@ def faulty(facts: Facts) -> Iterator[Finding]:
 def equal(facts: Facts) -> Iterator[Finding]:
     """Terminals that match the same texts.
 
-    Those that loading has made one (`loading.equal`) are told for information. Of the others only
+    Those that loading has made one (`join_equal`) are told for information. Of the others only
     those that the lexer has; those that always lose for this reason are reported here, not by
     `never_lexed`.
     """

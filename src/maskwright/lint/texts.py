@@ -23,9 +23,8 @@ from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.yields import Yields
-from maskwright.decoding.reference import lexer as reference
-from maskwright.decoding.reference.parser import Parser, Stacks
-from maskwright.decoding.reference.text_parser import Configuration, Refusal, TextParser
+from maskwright.decoding.reference import machine as reference
+from maskwright.decoding.reference.parser import Configuration, Parser, Refusal, Stacks, TextParser
 from maskwright.lint.lexer import Lexer
 
 LabelT = TypeVar("LabelT")

@@ -32,7 +32,7 @@ from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.nesting import read_json
-from maskwright.playground.examples import examples, library_text
+from maskwright.playground.questions import examples, library_text
 from maskwright.worker import Setup
 from maskwright.worker_pool import BusyError, CancelledError, Pool, WorkerError
 

@@ -25,9 +25,8 @@ from maskwright.analysis.graphs import VISIBLE_FIRST, shortest_texts
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge
-from maskwright.analysis.lexing.post import post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
-from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_beyond_end
+from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_beyond_end, post_terminals
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.maskstore.entries.build import assemble, contexts_of, walk_vocabulary

@@ -14,9 +14,8 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import Deciders
-from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.follow import build_follow_graph, sentential_forms
-from maskwright.analysis.legality.graph import Graph
+from maskwright.analysis.legality.graph import Graph, to_svg
 from maskwright.analysis.legality.pushdown import Pushdown, Run
 from maskwright.analysis.legality.verdict import START
 from maskwright.report.html import pieces

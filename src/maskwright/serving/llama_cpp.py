@@ -11,7 +11,7 @@ import numpy as np
 
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
+from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet, byte_of_piece
 from maskwright.serving.prefix_masks import PrefixMasks
 
 if TYPE_CHECKING:
@@ -108,10 +108,9 @@ def _text(written: str, kind: int, model: str, where: str) -> bytes:
     if kind == _USER:
         return written.encode()
     if kind == _BYTE:
-        try:
-            return bytes([int(written[3:5], 16)])
-        except ValueError:
-            raise VocabularyError(f"{where} is a byte, but written {written!r}; expected <0x..>") from None
+        if (found := byte_of_piece(written)) is None:
+            raise VocabularyError(f"{where} is a byte, but written {written!r}; expected <0x..>")
+        return found
     if model == "llama":
         return written.replace("\u2581", " ").encode()
     alphabet = byte_level_alphabet()

@@ -24,9 +24,8 @@ from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.drafts import Drafts
 from maskwright.serving.options import JSON_KINDS, RequestOptions
 from maskwright.serving.requests import server_vocabulary
-from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher
+from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher, TokenBudget
 from maskwright.serving.settings import ServerSettings, make_compiler, read_settings
-from maskwright.serving.token_budget import TokenBudget
 from maskwright.serving.vllm_drafts import PLACEHOLDER, number_of_drafts
 from maskwright.serving.warming import warm_engines
 

@@ -10,7 +10,6 @@ import logging
 import os
 import weakref
 from collections.abc import Callable
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,7 +22,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.automaton.stack_automaton import prepare_automaton
 from maskwright.maskstore.schema.write import tables_of
-from maskwright.maskstore.table.build import build_engine_table
+from maskwright.maskstore.table.build import build_engine_table, byte_vocabulary
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.serving.reading import Request, RequestReader, guarded, library
@@ -120,7 +119,7 @@ class Build(NamedTuple):
 
 def answering(vocabulary: Vocabulary | None) -> Callable[[Check | Build], Any]:
     """What answers in a worker. vocabulary : None if all it does is to check."""
-    warm_engines(vocabulary or _bytes())
+    warm_engines(vocabulary or byte_vocabulary())
 
     def answer(asked: Any) -> Any:
         return guarded(asked.request, lambda: asked.do(vocabulary))
@@ -205,7 +204,7 @@ class Workshop:
         def build(grammar: Grammar, tokens: Vocabulary) -> Store:
             return Store.of(_table(grammar, tokens, *next(rest)))
 
-        return store_of(constraint, self.vocabulary or _bytes(), build)
+        return store_of(constraint, self.vocabulary or byte_vocabulary(), build)
 
     def _closing(self, store: Any, task: Build, seconds: float) -> Any:
         """The store, which workers close if it is a grammar's and open."""
@@ -278,13 +277,6 @@ def _prepare(language: Any) -> None:
         for part in language.parts:
             _prepare(part.inner.inner if isinstance(part.inner, InJsonString) else part.inner)
     elif (kind := getattr(language, "kind", "")) in ("schema", "pattern"):
-        tables_of(language, _bytes())
+        tables_of(language, byte_vocabulary())
     elif kind == "grammar" and language.name not in library():
-        prepare_automaton(language, _bytes(), look_at)
-
-
-@lru_cache(maxsize=1)
-def _bytes() -> Vocabulary:
-    """The vocabulary of the single bytes."""
-    tokens = [bytes((byte,)) for byte in range(256)]
-    return Vocabulary.from_tokens([*tokens, b""], eos=[256], name="bytes")
+        prepare_automaton(language, byte_vocabulary(), look_at)

@@ -18,7 +18,7 @@ from maskwright.analysis.nesting import read_json
 from maskwright.analysis.schema.spacing import WIDEST_INDENT
 from maskwright.analysis.schema.style import KeyOrder
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
+from maskwright.maskstore.vocabulary.tokenizer_json import byte_level, byte_of_piece
 from maskwright.serving.options import RequestOptions
 from maskwright.serving.reading import Language
 from maskwright.serving.requests import RequestCompiler, RequestStore, server_vocabulary
@@ -159,16 +159,9 @@ def _decoded(text: str | bytes, kind: VocabType) -> bytes:
     if kind is VocabType.RAW:
         return written.encode()
     if kind is VocabType.BYTE_FALLBACK:
-        if len(written) == 6 and written.startswith("<0x") and written.endswith(">"):
-            try:
-                return bytes([int(written[3:5], 16)])
-            except ValueError:
-                pass
-        return written.replace("\u2581", " ").encode()
-    alphabet = byte_level_alphabet()
-    if all(character in alphabet for character in written):
-        return bytes(alphabet[character] for character in written)
-    return written.encode()  # an added token
+        return byte_of_piece(written) or written.replace("\u2581", " ").encode()
+    found = byte_level(written)
+    return found.encode() if isinstance(found, str) else found  # an added token is a str
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ said.
 
 Of a *grammar*, two parsers that share no code with the engine judge a refusal:
 
-- The grammar's own parse (`grammar_parse`) decides. If it accepts the text, or gets past the byte
+- The grammar's own parse (`GrammarParse`) decides. If it accepts the text, or gets past the byte
   that the engine refuses, the refusal is false: the engine refused what the grammar allows. If it
   stops there too, the text is outside the grammar. The reference parser then tells why: it is no
   text of the language, or the grammar is narrower than the language.
@@ -37,8 +37,8 @@ from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.style import STYLES
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 from maskwright.stores.schema_store import SchemaStore, build_schema_store
-from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.instances import InstanceJudge, respelled
+from maskwright.validation.oracle import GrammarParse
 from maskwright.validation.references import Judgement, make_reference, reference_for
 from maskwright.validation.replay import facts_of_stop, find_stop, is_text, of_last_line_feed, place_of
 from maskwright.validation.work import Outcome, Setup

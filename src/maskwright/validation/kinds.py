@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from maskwright.validation import equality, judges, negative, pairs, replay, sampling
+from maskwright.validation import checks, judges, replay, sampling
 from maskwright.validation.work import CRASHED, NOT_SPELLED, OVER_LIMIT, Start
 
 UNREADABLE = "unreadable"
@@ -35,9 +35,9 @@ _JUDGED = ("reference", "reference_seconds")
 CHECKS: Mapping[str, Check] = {
     "replay": Check(judges.replay, _JUDGED, whole=judges.REPLAYED),
     "sample": Check(sampling.Sampler, (*_JUDGED, "seed", "budget", "cuts", "next_token"), "samples", 1000),
-    "streamlined": Check(equality.streamlined, (), "positions", 300_000, equality.SAME),
-    "oracle": Check(pairs.oracle_pairs, ("seed",), "pairs", 10_000, pairs.AGREED),
-    "negative": Check(negative.refused_in_place),
+    "streamlined": Check(checks.streamlined, (), "positions", 300_000, checks.SAME),
+    "oracle": Check(checks.oracle_pairs, ("seed",), "pairs", 10_000, checks.AGREED),
+    "negative": Check(checks.refused_in_place),
 }
 
 Classes = tuple[tuple[str, ...], tuple[str, ...]]
@@ -64,11 +64,11 @@ GRAMMAR = Kind(
     {
         "replay": ((judges.REPLAYED, *_OUTSIDE), (judges.FALSE_REFUSAL,)),
         "sample": ((judges.ACCEPTED,), _REFUSED),
-        "streamlined": ((equality.SAME, replay.ENDED_EARLY), (equality.DIFFERENT,)),
-        "oracle": ((pairs.AGREED, replay.ENDED_EARLY), (pairs.FALSE_REFUSAL, pairs.FALSE_PERMISSION)),
+        "streamlined": ((checks.SAME, replay.ENDED_EARLY), (checks.DIFFERENT,)),
+        "oracle": ((checks.AGREED, replay.ENDED_EARLY), (checks.FALSE_REFUSAL, checks.FALSE_PERMISSION)),
         "negative": (
-            (negative.RIGHT, negative.EARLY_GRAMMAR),
-            (negative.EARLY, negative.LATE, negative.LATE_GRAMMAR),
+            (checks.RIGHT, checks.EARLY_GRAMMAR),
+            (checks.EARLY, checks.LATE, checks.LATE_GRAMMAR),
         ),
     },
     (),
@@ -89,7 +89,7 @@ COMPOSITION = Kind(
     ("reference", "scheduler", "resume", "jsonl"),
 )
 
-GOOD = frozenset((judges.REPLAYED, judges.ACCEPTED, judges.DRAWN, equality.SAME, pairs.AGREED, negative.RIGHT))
+GOOD = frozenset((judges.REPLAYED, judges.ACCEPTED, judges.DRAWN, checks.SAME, checks.AGREED, checks.RIGHT))
 """Classes of outcomes that are no findings."""
 
 

@@ -20,8 +20,7 @@ from lark.utils import get_regexp_width
 from numpy.typing import NDArray
 
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Terminal
-from maskwright.validation.oracle_modes import Mode, Step, as_column
-from maskwright.validation.oracle_parsing import Parse, Parser
+from maskwright.validation.oracle_parsing import Mode, Parse, Parser, Step, as_column
 from maskwright.validation.oracle_patterns import N_CODE_POINTS, Members, Pattern, with_flags
 
 Lexeme: TypeAlias = tuple[int, int, int, Mode]

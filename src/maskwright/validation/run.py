@@ -11,16 +11,27 @@ import hashlib
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from maskwright.analysis.arguments import need_path, need_type
+from maskwright.analysis.arguments import (
+    as_boolean,
+    as_integer,
+    as_strings,
+    clip,
+    need_number,
+    need_path,
+    need_progress,
+    need_type,
+    refuse_argument,
+)
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.maskstore.vocabulary.encoders import encoder_of
@@ -28,11 +39,10 @@ from maskwright.stores.composed_store import ComposedStore
 from maskwright.stores.entry_store import EntryStore
 from maskwright.stores.schema_store import SchemaStore
 from maskwright.stores.store import Store, load_store
-from maskwright.validation import equality, judges, negative, sampling
+from maskwright.validation import checks, judges, sampling
 from maskwright.validation.corpus import CorpusError, Text, Unreadable, find_corpus, suffixes_of
 from maskwright.validation.kinds import ALWAYS_FAILING, CHECKS, GOOD, GRAMMAR, SCHEMA, UNREADABLE, kind_of
 from maskwright.validation.log import ResultsLog
-from maskwright.validation.options import Options
 from maskwright.validation.references import cause_of
 from maskwright.validation.report import Finding, ValidationReport
 from maskwright.validation.work import CRASHED, Outcome, Setup, Unit, run_cluster, run_here, run_processes
@@ -40,6 +50,67 @@ from maskwright.version import version
 
 if TYPE_CHECKING:
     from maskwright.stores.store import AnyStore
+
+CheckName = Literal["replay", "sample", "streamlined", "oracle", "negative"]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `validate`, besides a store and paths; `validate` says what each means.
+
+    Raises: UnknownNameError for an unknown check; MaskwrightError for a value of another type or
+        out of range, for both `jobs` and `scheduler`, and for `next_token` together with `jobs`,
+        `scheduler` or `resume`.
+    """
+
+    check: CheckName = "replay"
+    tokenizer: Any = None
+    reference: str | None = None
+    reference_seconds: float = 10.0
+    suffixes: Sequence[str] = ()
+    field: str = "text"
+    limit: int | None = None
+    amount: int | None = None
+    seed: int = 0
+    budget: int = 100
+    cuts: int = 4
+    next_token: sampling.NextToken | None = None
+    jobs: int = 1
+    scheduler: str | None = None
+    resume: str | os.PathLike[str] | None = None
+    progress: Progress | None = None
+    jsonl: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.check, str) or self.check not in get_args(CheckName):
+            raise UnknownNameError(f"no check is named {clip(self.check)}: expected {', '.join(get_args(CheckName))}")
+        for name, least in (("jobs", 1), ("limit", 1), ("amount", 1), ("budget", 1), ("cuts", 0), ("seed", None)):
+            given = getattr(self, name)
+            if given is None and name in ("limit", "amount"):
+                continue
+            value = as_integer(name, given)
+            object.__setattr__(self, name, value)
+            if least is not None and value < least:
+                raise MaskwrightError(f"{name} is {clip(value)}; expected at least {least}")
+        need_number("reference_seconds", self.reference_seconds)
+        need_type("field", self.field, str, "a str")
+        for name in ("reference", "scheduler"):
+            need_type(name, getattr(self, name), (str, NoneType), "a str or None")
+        object.__setattr__(self, "suffixes", as_strings("suffixes", self.suffixes, "a list of suffixes, as in ['.py']"))
+        if self.resume is not None:
+            need_path("a log of results", self.resume)
+        if self.next_token is not None and not callable(self.next_token):
+            refuse_argument("next_token", self.next_token, "a function of tokens and mask, or None")
+        need_progress(self.progress)
+        object.__setattr__(self, "jsonl", as_boolean("jsonl", self.jsonl))
+        if self.jobs > 1 and self.scheduler is not None:
+            raise MaskwrightError("jobs are processes of this machine, a scheduler is a cluster's: give one of the two")
+        if self.next_token is not None and (self.jobs > 1 or self.scheduler is not None or self.resume is not None):
+            raise MaskwrightError(
+                "a model is asked in this process, and a log cannot tell its samples from another's: leave out jobs, scheduler and resume"
+            )
+
 
 OUTCOMES = "3"
 """Version of the outcomes; part of the keys in a log of results.
@@ -63,7 +134,7 @@ def validate(
     """Check a store on texts.
 
     The modules of the checks say what each one means: `judges` ("replay"), `sampling` ("sample"),
-    `equality` ("streamlined"), `pairs` ("oracle") and `negative`.
+    `checks` ("streamlined", "oracle" and "negative").
     The report does not depend on `jobs` or `scheduler`, nor on an interruption after which the run
     was resumed. Only its members `seconds` and `resumed` differ.
     store : a store, or its file.
@@ -195,7 +266,7 @@ class _Run:
             if isinstance(text, Unreadable):
                 yield text.name, text, text.weight, ""
             elif self.options.check == "negative":
-                case = negative.case_of(text)
+                case = checks.case_of(text)
                 yield text.name, case, text.weight, f"{case[1]} {case[2]}\n{text.text}"
             else:
                 yield text.name, text.text, text.weight, text.text
@@ -250,7 +321,7 @@ class _Run:
         with ExitStack() as stack:
             original: Any = None
             if options.check == "streamlined":
-                original = equality.original_store(self.store, options.progress)
+                original = checks.original_store(self.store, options.progress)
             setup = Setup(self.check.start, self.given, self.store, original, self.encoder)
             log = None if options.resume is None else stack.enter_context(closing(ResultsLog(Path(options.resume))))
             units = self._units(log)

@@ -17,7 +17,7 @@ from maskwright.analysis.deadline import time_limit
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar, Lexing
 from maskwright.analysis.loading import parse_grammar
-from maskwright.analysis.loading.equal import equal_groups
+from maskwright.analysis.loading.overlaps import equal_groups
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import build_store
 

@@ -29,8 +29,7 @@ from maskwright.analysis.fronts import to_gbnf
 from maskwright.analysis.grammar.grammar import Grammar, Lengths
 from maskwright.analysis.grammar.terminal import Terminal
 from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal
-from maskwright.analysis.restrict.lengths import bound_lengths
-from maskwright.analysis.restrict.restrict import restrict
+from maskwright.analysis.restrict.restrict import bound_lengths, restrict
 from maskwright.cli import app
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store

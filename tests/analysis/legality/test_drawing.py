@@ -11,8 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from shares import share
 
-from maskwright.analysis.legality.drawing import to_svg
-from maskwright.analysis.legality.graph import Graph, Link, Look
+from maskwright.analysis.legality.graph import Graph, Link, Look, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -34,8 +34,7 @@ from maskwright.analysis.legality.certificate import (
 )
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Query
 from maskwright.analysis.legality.exact import ExactDeciders, ExactVerdict
-from maskwright.analysis.legality.joint import joint_representatives
-from maskwright.analysis.legality.judge import Judge
+from maskwright.analysis.legality.judge import Judge, joint_representatives
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import load_grammar

@@ -12,9 +12,9 @@ from grammars import make_grammar, random_grammar
 
 from maskwright.analysis.errors import MissingExtraError
 from maskwright.analysis.legality.deciders import Deciders
-from maskwright.analysis.legality.drawing import distances
 from maskwright.analysis.legality.exploration import Exploration
 from maskwright.analysis.legality.follow import build_follow_graph
+from maskwright.analysis.legality.graph import distances
 from maskwright.analysis.legality.pushdown import Pushdown
 from maskwright.analysis.legality.verdict import START
 

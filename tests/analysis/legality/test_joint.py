@@ -12,8 +12,7 @@ from shares import share
 
 from maskwright.analysis.grammar.normalise import Rules
 from maskwright.analysis.legality.deciders import ANYWHERE, MAX_LENGTH, Deciders, Query
-from maskwright.analysis.legality.joint import joint_representatives
-from maskwright.analysis.legality.judge import Judge
+from maskwright.analysis.legality.judge import Judge, joint_representatives
 from maskwright.analysis.legality.verdict import START
 
 CHUNK = 15

@@ -15,7 +15,7 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.lexing import lexemes as module
 from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.modes import lexing_modes
-from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import build_merged_tables
 
 
 @pytest.mark.parametrize("seed", share(range(10), 3))

@@ -15,15 +15,15 @@ from shares import share
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
-from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
-from maskwright.analysis.lexing.post import post_terminals
+from maskwright.analysis.lexing.messages import lookbehind_before_start
 from maskwright.analysis.lexing.terminals import (
     compile_pattern,
     compile_terminal,
     compile_terminals,
     lookahead_beyond_end,
+    post_terminals,
 )
-from maskwright.analysis.regex.determinise import determinise
+from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.tree import EMPTY, Atomic
 
 

@@ -17,8 +17,7 @@ from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar, without_endless
 from maskwright.analysis.lr.loops import endless_cycle
-from maskwright.analysis.lr.merging import build_merged_tables
-from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.analysis.lr.tables import build_lr_tables, build_merged_tables
 
 CHUNK = 125
 

@@ -20,7 +20,7 @@ from maskwright.analysis.lr import live
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.live import Live, without_dead_ends
 from maskwright.analysis.lr.loops import refuse_endless_tables
-from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import build_merged_tables
 from maskwright.validation.oracle_live import Futures
 
 MAKERS = (random_grammar, random_expressions, random_tails, random_looping_grammar)

@@ -13,11 +13,10 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.grammar import Conflicts
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr import merging
+from maskwright.analysis.lr import tables
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
-from maskwright.analysis.lr.merging import build_merged_tables
-from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.analysis.lr.tables import build_lr_tables, build_merged_tables
 
 ARRAYS = (
     "action", "goto", "rule_lhs", "rule_length", "alternatives", "default_rule", "predecessor_start", "predecessors", "accessing",
@@ -56,7 +55,7 @@ def test_real_grammars(name: str) -> None:
 
 def test_merged_tables_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = make_grammar("S : A\nA : B\nB : C\nC : c", "chain")
-    monkeypatch.setattr(merging, "MAX_MERGED_CELLS", 30)
+    monkeypatch.setattr(tables, "MAX_MERGED_CELLS", 30)
     with pytest.raises(
         LimitError,
         match=r"grammar chain: its LR tables have \d+ states over 6 symbols, \d+ cells, past the limit of 30",

@@ -15,7 +15,7 @@ from maskwright.analysis.lexing import terminals
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex import ecma, parse, positions, spell, whole
 from maskwright.analysis.regex.bounds import check_least, check_least_searched, least
-from maskwright.analysis.regex.determinise import determinise
+from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.tree import Node
 

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-from maskwright.analysis.regex.locate import Kind, constructs
+from maskwright.analysis.regex.parse import Kind, constructs
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,7 @@ def test_constructs(pattern: str, verbose: bool, kind: Kind, found: list[tuple[s
     assert [(source.text, source.start) for source in constructs(pattern, verbose=verbose)[kind]] == found
 
 
-@pytest.mark.parametrize(
-    "module", ["lexing.lookbehind", "lexing.terminals", "regex.charset", "regex.dfa", "regex.locate"]
-)
+@pytest.mark.parametrize("module", ["lexing.messages", "lexing.terminals", "regex.charset", "regex.dfa", "regex.parse"])
 def test_doctests(module: str) -> None:
     result = doctest.testmod(importlib.import_module(f"maskwright.analysis.{module}"))
     assert result.failed == 0 and result.attempted > 0

@@ -17,7 +17,7 @@ from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.lexing import terminals
 from maskwright.analysis.lexing.terminals import compile_pattern, lookahead_beyond_end
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.regex import determinise
+from maskwright.analysis.regex import machine
 
 
 def texts(alphabet: str, longest: int) -> list[str]:
@@ -201,7 +201,7 @@ def test_factored_choices_have_the_same_automaton(n: int) -> None:
 def check_factored(choices: list[list[str]], quantifier: str) -> None:
     pattern = "x" + "".join(f"(?:{'|'.join(options)}){quantifier}" for options in choices)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(determinise, "factored", lambda tree: tree)
+        patched.setattr(machine, "factored", lambda tree: tree)
         plain = terminals._compile.__wrapped__(pattern, "", 20_000).dfa  # past its cache
     dfa = terminals._compile.__wrapped__(pattern, "", 20_000).dfa
     assert np.array_equal(dfa.next_state, plain.next_state) and np.array_equal(dfa.is_accepting, plain.is_accepting)

@@ -12,7 +12,7 @@ from shares import share
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa, ecma, positions
 from maskwright.analysis.regex.charset import EVERYTHING, complement
-from maskwright.analysis.regex.determinise import determinise
+from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.minimise import minimise, minimise_labelled
 from maskwright.analysis.regex.positions import END
 from maskwright.analysis.regex.simplify import copies, merged, shortest_found, whole_copies

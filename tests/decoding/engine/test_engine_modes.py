@@ -29,7 +29,7 @@ from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenE
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
-from maskwright.validation.grammar_parse import GrammarParse
+from maskwright.validation.oracle import GrammarParse
 
 KINDS = {"contextual": random_contextual_grammar, "verbatim": random_verbatim_grammar}
 SEEDS = {"contextual": range(16), "verbatim": range(28)}

@@ -16,7 +16,7 @@ import maskwright as mw
 from maskwright.analysis.grammar import Grammar
 from maskwright.decoding.reference.interpreter import Interpreter
 from maskwright.decoding.reference.machine import Machine
-from maskwright.decoding.reference.text_parser import INSERTED, Configuration
+from maskwright.decoding.reference.parser import INSERTED, Configuration
 from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, RESET, Move, move_of
 from maskwright.maskstore.vocabulary import Vocabulary
 

@@ -18,7 +18,7 @@ from maskwright.analysis.schema.shapes import (
     Texts,
 )
 from maskwright.analysis.schema.spacing import everywhere, spacing_of
-from maskwright.decoding.explain.schema_explain import SchemaExplainer
+from maskwright.decoding.explain.explain import SchemaExplainer
 
 NODES = (
     (

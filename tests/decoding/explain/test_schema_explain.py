@@ -10,7 +10,7 @@ from shares import share
 
 import maskwright as mw
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding.explain.schema_explain import explain_schema
+from maskwright.decoding.explain.explain import explain_schema
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]}
 PATTERN = mw.load_regex(r"(ab)+\n?")

@@ -14,7 +14,7 @@ from stores import LAYOUT_TEXT, flipped
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.table import schema
-from maskwright.maskstore.table.anew import OF_GRAMMAR
+from maskwright.maskstore.table.build import OF_GRAMMAR
 from maskwright.maskstore.table.check import _Checks
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store

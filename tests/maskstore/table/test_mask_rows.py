@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from shares import share
 
-from maskwright.maskstore.table.mask_rows import MaskRows, most_ids, most_ids_more, share_rows
+from maskwright.maskstore.table.write import MaskRows, most_ids, most_ids_more, share_rows
 from maskwright.maskstore.tokens.classes import TokenClasses
 
 
