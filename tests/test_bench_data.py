@@ -55,11 +55,7 @@ def test_own_files(common: ModuleType, tmp_path: Path) -> None:
     there = [name for name in common.SUFFIXES if common.has_records(f"source/{name}")]
     found = {name: [each["text"] for each in common.shared_records(f"source/{name}")] for name in there}
     json_texts = found.pop("json")
-    assert found == {
-        "python": ["x = 1\n"],
-        "toml": ["a = 1\n"],
-        "sql_statements": ["select 'a;b';", "select 2;"],
-    }
+    assert found == {"python": ["x = 1\n"], "toml": ["a = 1\n"], "sql_statements": ["select 'a;b';", "select 2;"]}
     assert '{"a": 1}' in json_texts and "{" not in json_texts
     assert [each["path"] for each in common.python_files()] == ["p/one.py"]
     (schema,) = common.shared_records("jsonschema/schemastore")

@@ -20,12 +20,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import (
-    MAKERS,
-    random_vocabulary,
-    row,
-    vocabulary_of,
-)
+from engine_cases import MAKERS, random_vocabulary, vocabulary_of
+from masks import row
 from shares import parts, share
 
 import maskwright as mw

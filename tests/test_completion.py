@@ -21,14 +21,7 @@ from typer.testing import CliRunner
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.cli import app
-from maskwright.completion import (
-    LanguageModel,
-    ModelDraw,
-    check_model,
-    complete,
-    load_model,
-    start_completion,
-)
+from maskwright.completion import LanguageModel, ModelDraw, check_model, complete, load_model, start_completion
 from maskwright.decoding.adapters import apply_mask
 from maskwright.decoding.generation.completion import Step
 from maskwright.decoding.generation.generation import Generation
@@ -479,8 +472,7 @@ def test_an_older_python_does_not_judge(runner: CliRunner, folder: Path, monkeyp
     found = judged(nested, None, "python")
     assert found is not None and (found["by"], found["answer"]) == ("python", "not judged")
     assert re.match(
-        r"this is Python 3\.\d+, older than the grammar's: name a newer one .*it says SyntaxError",
-        found["message"],
+        r"this is Python 3\.\d+, older than the grammar's: name a newer one .*it says SyntaxError", found["message"]
     )
     assert judged("x = 1\n", None, "python") == {"by": "python", "answer": "accepted", "message": ""}
     # who names it gets its word, and other grammars have no version

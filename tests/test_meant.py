@@ -53,16 +53,9 @@ def test_another_loader_is_named(source: Any, call: str) -> None:
 
 
 LOADERS = (
-    mw.load_schema,
-    mw.load_grammar,
-    mw.parse_grammar,
-    mw.load_regex,
-    mw.load_choice,
-    mw.read_tools,
-    mw.read_structural_tag,
-    mw.read_constraint,
-    mw.load_store,
-)
+    mw.load_schema, mw.load_grammar, mw.parse_grammar, mw.load_regex, mw.load_choice, mw.read_tools,
+    mw.read_structural_tag, mw.read_constraint, mw.load_store,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from masks import ids
 from naive_engine import NaiveEngine
 from shares import share
 
@@ -23,43 +24,14 @@ from maskwright.stores.entry_store import EntryStore
 from maskwright.stores.store import Store
 
 BITS = [
-    b"a",
-    b"b",
-    b";",
-    b"}",
-    b"\n",
-    b" ",
-    b"(",
-    b")",
-    b"ab",
-    b"aa",
-    b";\n}",
-    b";\n",
-    b"\n ",
-    b"(\n",
-    b"a\n  b",
-    b"\xc3",
-    b"\xa9",
-    b"1",
-]
+    b"a", b"b", b";", b"}", b"\n", b" ", b"(", b")", b"ab", b"aa", b";\n}", b";\n", b"\n ", b"(\n", b"a\n  b", b"\xc3",
+    b"\xa9", b"1",
+]  # fmt: skip
 """Pieces of tokens: what the terminals below are spelled with."""
 PATTERNS = [
-    "/[ab]+/",
-    "/a/",
-    "/b*a/",
-    '"a"',
-    '"ab"',
-    '"("',
-    '")"',
-    '";"',
-    r"/(?<!a)b/",
-    "/a+?/",
-    "/(a|b)+(?!;)/",
-    "/é/",
-    r"/;\n/",
-    '"a" B',
-    '"A"i',
-]
+    "/[ab]+/", "/a/", "/b*a/", '"a"', '"ab"', '"("', '")"', '";"', r"/(?<!a)b/", "/a+?/", "/(a|b)+(?!;)/", "/é/",
+    r"/;\n/", '"a" B', '"A"i',
+]  # fmt: skip
 NEWLINES = [r"/(\r?\n[\t ]*)+/", r"/\n/", r'"\n"', r"/[\n ]+/", "/ +/"]
 OPTIONS = ["lexing = contextual", "lexing = nfa", "conflicts = shift", "soft = a", "verbatim = A", "refused = B", "tabs = consistent",
            "start = r0", "restriction no_b = B:", "convention words = r0", "allowed words = r1"]  # fmt: skip
@@ -116,7 +88,7 @@ def try_masks(
             words = decoder.mask()
         else:
             decoder.fill(words)
-        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+        allowed = sorted(ids(words))
         check(text, set(allowed))
         going_on = [token for token in allowed if token not in vocabulary.eos]
         if not going_on:
@@ -183,7 +155,7 @@ def test_the_empty_text_alone_is_a_language(text: str, lexing: Lexing) -> None:
     store = build_store(parse_grammar(text, lexing=lexing), vocabulary)
     matcher, words = store.matcher(), np.zeros(n_words(vocabulary.size), np.uint32)
     matcher.fill(words)
-    assert np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist() == list(vocabulary.eos)
+    assert sorted(ids(words)) == list(vocabulary.eos)
     assert matcher.is_accepting()
 
 
@@ -192,9 +164,7 @@ def test_the_empty_text_under_several_hypotheses() -> None:
     store = build_store(parse_grammar("start:\n", lexing="nfa"), vocabulary)
     assert isinstance(store, EntryStore)
     decoder = ReferenceDecoder(store)
-    assert np.flatnonzero(np.unpackbits(decoder.mask().view(np.uint8), bitorder="little")).tolist() == list(
-        vocabulary.eos
-    )
+    assert sorted(ids(decoder.mask())) == list(vocabulary.eos)
     assert decoder.is_accepting()
 
 
@@ -207,13 +177,13 @@ def test_a_newline_that_no_rule_takes_is_refused_outside_brackets(brackets: str)
     matcher, words, read = store.matcher(), np.zeros(n_words(vocabulary.size), np.uint32), b""
     for step in [b"(", b"\n ", b"a", b")", b";", b"}"] if brackets else [b";", b"}"]:
         matcher.fill(words)
-        allowed = set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+        allowed = ids(words)
         assert allowed == naive.allowed(read, vocabulary.tokens)
         assert vocabulary.tokens.index(b";\n}") not in allowed
         matcher.advance_bytes(step)
         read += step
     matcher.fill(words)
-    assert np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist() == list(vocabulary.eos)
+    assert sorted(ids(words)) == list(vocabulary.eos)
 
 
 @pytest.mark.parametrize("seeds", share([range(7), range(7, 40)], 1), ids=str)

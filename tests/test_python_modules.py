@@ -15,39 +15,10 @@ from maskwright import python_modules
 from maskwright.python_modules import StandardModules
 
 MODULES = [
-    "abc",
-    "argparse",
-    "array",
-    "ast",
-    "asyncio",
-    "collections",
-    "concurrent",
-    "datetime",
-    "functools",
-    "hashlib",
-    "importlib",
-    "inspect",
-    "io",
-    "itertools",
-    "json",
-    "logging",
-    "math",
-    "multiprocessing",
-    "os",
-    "pathlib",
-    "random",
-    "re",
-    "shutil",
-    "socket",
-    "string",
-    "subprocess",
-    "sys",
-    "threading",
-    "time",
-    "typing",
-    "urllib",
-    "xml",
-]
+    "abc", "argparse", "array", "ast", "asyncio", "collections", "concurrent", "datetime", "functools", "hashlib",
+    "importlib", "inspect", "io", "itertools", "json", "logging", "math", "multiprocessing", "os", "pathlib", "random",
+    "re", "shutil", "socket", "string", "subprocess", "sys", "threading", "time", "typing", "urllib", "xml",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+from written_cases import parameters
 
 from maskwright import python_names
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError
@@ -70,122 +71,12 @@ def test_names_that_can_come(names: PythonNames, code: str, there: set[str], not
     assert there <= found[1] and not not_there & found[1]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "x = ",
-        "unknown.",
-        "from unknown import ",
-        "def f(x):\n    return x.",
-        "class A:\n    pass\nA().",
-        "import shapes\nshapes.loose(1, ",
-        "import shapes\nshapes.kept(1, ",
-        "import argparse\nargparse.Namespace().",
-        "f(1, ",
-        "'import ",
-        "# from os import ",
-        "x = '''\nreturn ",
-        "return [x for x in y if ",
-        # `:=` may bind a name
-        "while ",
-        "x = 1\nif ",
-        "if x:\n    pass\nelif ",
-        # a pattern is no call
-        "import shapes\nmatch p:\n    case shapes.area(x, ",
-        "match v:\n    case [q] if ",
-        # one of the values, or none, is known
-        "def f(a=()):\n    return a.",
-        "def f(n=0):\n    n.",
-        "x = [] if c else other()\nx.",
-        "if c:\n    x = 'a'\nelse:\n    x = other()\nx.",
-        "x = []\nx += other()\nx.",
-        "def f():\n    global x\n    x = other()\nx = []\nx.",
-        "class A:\n    n = 0\n    def g(self):\n        self.n.",
-        "x = max(a, 1)\nx.",
-        "x = {'a': []}\nx['a'].",
-        "for x in [1, 2]:\n    x.",
-        # instances of subclasses, which have more names
-        "import ast\ndef f(n: ast.AST):\n    if isinstance(n, ast.Name):\n        return n.",
-        "import ast\ndef f(n: ast.AST):\n    return n.",
-        "def f(e: Exception):\n    e.",
-        "e: Exception = other()\ne.",
-        "def f(a: str):\n    if isinstance(a, Markup):\n        return a.",
-        "def f(a: dict):\n    return hasattr(a, 'popitem') and a.",
-        "def f(a: str):\n    assert type(a) is Markup\n    a.",
-        "def f(a: str):\n    match a:\n        case Markup():\n            a.",
-        "def f(a: str):\n    match (1, a):\n        case 1, Markup():\n            a.",
-        "import logging\nx = logging.getLogger()\nif isinstance(x, Other):\n    x.",
-        # the text gives it attributes
-        "e = Exception()\ne.custom = 1\ne.",
-        "e = Exception()\nsetattr(e, 'custom', 1)\ne.",
-        "def f(a: 'str | Other'):\n    return a.",
-        "import os\ndef f(os=os):\n    os.",
-        "import os\nif c:\n    os = other()\nos.",
-        "import os\nos.path = other()\nos.path.",
-        "import os\nmatch x:\n    case os:\n        os.",
-        "try:\n    import not_installed as json\nexcept ImportError:\n    import json\njson.",
-        "def f(a): ...\nf = other(f)\nf(1, ",
-        "class A(other.Base):\n    def __init__(self, a, b): ...\nA(1, ",
-        "@other.decorator\ndef f(a, b): ...\nf(1, ",
-        # names that are made elsewhere
-        "from not_installed import *\nassert ",
-        "from not_installed import *\nprint(1, ",
-        "import stars\nstars.",
-        "import any_name\nany_name.",
-        "from any_name import ",
-        "import made\nmade.",
-        # a stub is no proof
-        "import only_stub\nonly_stub.",
-        "from only_stub import ",
-        # modules of the standard library that answer to other names, or are not there
-        "from concurrent.futures import ",
-        "import os\nos.none.",
-        "import not_in_python\nnot_in_python.",
-        "import types\nx = types.SimpleNamespace(a=1)\nx.",
-        "def str(x): ...\ndef f(a: str):\n    a.",
-        "from stars import *\ndef f(a: str):\n    a.",
-        "from stars import ",
-        "from stars import *\nassert ",
-    ],
-)
+@pytest.mark.parametrize("code", parameters("python_names", "open"))
 def test_what_is_not_known_stays_open(names: PythonNames, code: str) -> None:
     assert names(code.encode()) is None
 
 
-@pytest.mark.parametrize(
-    ("code", "name"),
-    [
-        ("match v:\n    case [q]:\n        return ", "q"),
-        ("match v:\n    case {'a': 1, **q}:\n        return ", "q"),
-        ("def f(v):\n    match v:\n        case 1 | 2 as q:\n            x = v and ", "q"),
-        ("try:\n    pass\nexcept* OSError as q:\n    raise ", "q"),
-        ("def f[q](x: q):\n    return ", "q"),
-        ("def f[T](q: T):\n    return ", "q"),
-        ("for q in *a, *b:\n    assert ", "q"),
-        ("def f():\n    try:\n        q = 1\n        return ", "q"),
-        ("a[q := 1]\nassert ", "q"),
-        ("[x for x in y if (q := x)]\nassert ", "q"),
-        ("assert ", "__debug__"),
-        ("assert ", "__spec__"),
-        ("assert ", "__builtins__"),
-        ("class A:\n    x = 1 and ", "__qualname__"),
-        ("import os\nos.", "__dict__"),
-        ("import os\nos.", "__class__"),
-        ("from shapes import ", "__file__"),
-        ("import os\nos.new = 1\nos.", "new"),
-        ("import shapes\nshapes.Side(1, ", "height"),
-        ("def f(a: str = None):\n    return a.", "join"),
-        ("a: str = other()\na.", "join"),
-        ("def f(a: list[int]):\n    a.", "append"),
-        ("def f(a: str):\n    print(a.upper(), isinstance(a.b, A))\n    a.", "join"),
-        ("e = Exception()\nother.custom = 1\ne.", "custom"),
-        ("e = Exception()\nraise e.", "with_traceback"),
-        ("import time\nt = time.time()\nt.", "hex"),
-        ("import os\ntry:\n    print(os)\n    os.", "path"),
-        ("import os\nos.path.", "join"),
-        ("def f(a, b): ...\nx = (f('', ", "b"),
-    ],
-)
+@pytest.mark.parametrize(("code", "name"), parameters("python_names", "may_come"))
 def test_what_may_come_is_in_the_list(names: PythonNames, code: str, name: str) -> None:
     """Jedi leaves out what it cannot parse, and names of any module. All these places are held."""
     found = names(code.encode())
@@ -233,36 +124,7 @@ def test_names_that_are_bound_are_in_scope(names: PythonNames, block: str, depth
     assert {f"q{n}" for n in range(len(BINDERS))} <= found[1]
 
 
-@pytest.mark.parametrize(
-    ("code", "names_there", "names_not_there"),
-    [
-        ("import collections\ncollections.", "namedtuple _sys", "Sized Mapping dict_items"),
-        ("from collections import ", "namedtuple abc", "Sized"),
-        ("import json\njson.", "dumps decoder", "tool"),
-        ("import json.tool\njson.", "dumps tool", "cli"),
-        ("from json import tool\nimport json\njson.", "tool", "cli"),
-        ("from json import ", "dumps tool", "cli"),
-        ("import concurrent.", "futures", "interpreters"),
-        ("import os.", "path", "posixpath"),
-        ("import os as o, json\no.path.", "join", "sameopen"),
-        ("from os import path\npath.", "join", "getcwd"),
-        ("try:\n    import json\nexcept ImportError:\n    import shapes as json\njson.", "dumps area", "tool_"),
-        (
-            "assert ",
-            "len exit __debug__ __import__ __name__ __doc__ __file__",
-            "reveal_type ellipsis __dict__ __init__",
-        ),
-        ("from os.path import *\nassert ", "join sep", "genericpath _joinrealpath"),
-        ("x = [q for q in y]\nassert ", "x len", "q y"),
-        ("import random\nrandom.", "of_project", "randint"),
-        ("import sys\nsys.", "path", "of_project"),
-        ("from public import *\nassert ", "one _two SIDE", "three"),
-        ("import public\npublic.", "one _two three SIDE __name__", "__path__"),
-        ("import package.inner\npackage.", "inner __path__", "data"),
-        ("import package\npackage.", "__path__", "inner data"),
-        ("import package.", "inner", "__path__"),
-    ],
-)
+@pytest.mark.parametrize(("code", "names_there", "names_not_there"), parameters("python_names", "there"))
 def test_names_that_python_has(names: PythonNames, code: str, names_there: str, names_not_there: str) -> None:
     """What stubs import for themselves, and have for other versions, is not there."""
     found = names(code.encode())

@@ -23,10 +23,7 @@ Run = Callable[[dict[str, str]], AuditReport]
 
 @pytest.fixture
 def run(
-    forcing_engine: ModuleType,
-    encoder_with: Callable[..., Encoder],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    forcing_engine: ModuleType, encoder_with: Callable[..., Encoder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Run:
     """The audit of two texts, which are spelled `beg` `inx` and `beg` `i` `n` `y`."""
     encoder, grammar = encoder_with(*LONGER), forcing_engine.GRAMMAR

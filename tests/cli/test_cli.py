@@ -284,16 +284,8 @@ def test_help_has_an_example(runner: CliRunner, command: str) -> None:
 
 def test_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
     command = [
-        sys.executable,
-        "-m",
-        "maskwright",
-        "export",
-        "lark:python",
-        "-t",
-        "mistral-7b-v0.1",
-        "-o",
-        "x.safetensors",
-    ]
+        sys.executable, "-m", "maskwright", "export", "lark:python", "-t", "mistral-7b-v0.1", "-o", "x.safetensors",
+    ]  # fmt: skip
     pytest.importorskip("mistral_common")
     import os
 

@@ -77,8 +77,7 @@ def test_lint_refuses_options_of_one_language(runner: CliRunner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [("<when>20x6", "part DATE"), ('<when>2026-01</when>{"b"', "part ANSWER"), ("<whem", "host.lark")],
+    ("text", "said"), [("<when>20x6", "part DATE"), ('<when>2026-01</when>{"b"', "part ANSWER"), ("<whem", "host.lark")]
 )
 def test_explain_names_the_part_that_refuses(runner: CliRunner, text: str, said: str) -> None:
     Path("text").write_text(text)

@@ -57,11 +57,7 @@ def test_legal_texts(runner: CliRunner, text: str, whole: bool) -> None:
 
 
 def test_tokens_of_a_store(runner: CliRunner, store: str) -> None:
-    for token, code, word in [
-        ("0", 0, "may come next"),
-        ("1", 1, "byte 1 of it"),
-        ("2", 1, "it cannot come"),
-    ]:
+    for token, code, word in [("0", 0, "may come next"), ("1", 1, "byte 1 of it"), ("2", 1, "it cannot come")]:
         result = runner.invoke(app, ["explain", store, "--token", token])
         assert result.exit_code == code and word in result.stdout, token
     result = runner.invoke(

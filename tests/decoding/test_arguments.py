@@ -43,20 +43,12 @@ def test_numbers_that_are_none(value: Any) -> None:
     raises(lambda: matcher.rollback(value), f"^the number of tokens to roll back is .*{expected}")
     raises(lambda: batch.rollback(0, value), f"^slot 0: the number of tokens to roll back is .*{expected}")
     uses: list[Callable[[], object]] = [
-        lambda: batch.reset(value),
-        lambda: batch.rollback(value),
-        lambda: batch.is_allowed(value, 0),
-        lambda: batch.is_accepting(value),
-        lambda: batch.is_finished(value),
-        lambda: batch.advance_bytes(value, b"a"),
-        lambda: batch.copy(value, 0),
-        lambda: batch.copy(0, value),
-        lambda: batch.explain(value, 0),
-        lambda: batch.shortest_ending(value),
-        lambda: batch.min_bytes_left(value),
-        lambda: batch.fill(words, [value]),
+        lambda: batch.reset(value), lambda: batch.rollback(value), lambda: batch.is_allowed(value, 0),
+        lambda: batch.is_accepting(value), lambda: batch.is_finished(value), lambda: batch.advance_bytes(value, b"a"),
+        lambda: batch.copy(value, 0), lambda: batch.copy(0, value), lambda: batch.explain(value, 0),
+        lambda: batch.shortest_ending(value), lambda: batch.min_bytes_left(value), lambda: batch.fill(words, [value]),
         lambda: batch.fill(words, [0, value]),
-    ]
+    ]  # fmt: skip
     for use in uses:
         raises(use, f"^a slot is .*{expected}")
 
@@ -138,8 +130,7 @@ def test_the_greatest_id_is_not_minus_one() -> None:
     batch = store().batch(2)
     for token in (2**64 - 1, 2**64 - 2, 2**63):
         raises(
-            lambda token=token: batch.advance(np.array([token, 0], np.uint64)),
-            f"slot 0: token {token} is out of range",
+            lambda token=token: batch.advance(np.array([token, 0], np.uint64)), f"slot 0: token {token} is out of range"
         )  # type: ignore[misc]
         batch.rollback(1)
         raises(
@@ -197,13 +188,9 @@ def test_what_a_store_is_not_made_of() -> None:
     grammar, vocabulary = parse_grammar(LAYOUT_TEXT, name="lines"), small_vocabulary()
     for wrong in (None, 5, [], object(), 1.5):
         raises(
-            lambda wrong=wrong: build_store(wrong, vocabulary),
-            "^a grammar is a name, a path or a text; this is an? ",
+            lambda wrong=wrong: build_store(wrong, vocabulary), "^a grammar is a name, a path or a text; this is an? "
         )  # type: ignore[misc]
-        raises(
-            lambda wrong=wrong: build_store(grammar, wrong),
-            "^(no vocabulary can be read from|<tokens>)",
-        )  # type: ignore[misc]
+        raises(lambda wrong=wrong: build_store(grammar, wrong), "^(no vocabulary can be read from|<tokens>)")  # type: ignore[misc]
     raises(lambda: build_store(vocabulary, grammar), "^<Vocabulary .* is a vocabulary, not a grammar")  # type: ignore[arg-type]
     raises(
         lambda: build_store(grammar, vocabulary, progress=5),

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 from engine_cases import (
     MAKERS,
-    ids,
     longest,
     random_layout_grammar,
     random_longest_grammar,
     random_vocabulary,
-    row,
     vocabulary_of,
 )
+from masks import ids, row
 from shares import share
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, row, vocabulary_of
+from engine_cases import longest, vocabulary_of
+from masks import ids, row
 
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
@@ -51,33 +52,6 @@ def test_an_illegal_token_is_named_with_its_bytes_the_byte_and_what_could_come()
     assert "Byte 0 of it, '(', cannot come" in message or "Byte 0 of it, b'(', cannot come" in message
     assert message.endswith("; allowed: '+', '0' to '9'")
     assert row(matcher) == before == {0, 1, 4, 5, 9, EOS}
-
-
-def with_several_grammars() -> Any:
-    """A grammar, a schema and a composition; each allows "1" and "12"."""
-    vocabulary = vocabulary_of(*TOKENS)
-    composed = mw.compose("start: NUMBER\n%declare NUMBER", {"NUMBER": longest("start: /[0-9]+/", "number")})
-    return [
-        sums(),
-        mw.build_store(mw.load_schema({"type": "integer"}), vocabulary),
-        mw.build_store(composed, vocabulary),
-    ]
-
-
-@pytest.mark.parametrize("kind", range(3))
-def test_nothing_is_read_after_the_end(kind: int) -> None:
-    matcher = with_several_grammars()[kind].matcher()
-    matcher.advance_bytes(b"1")
-    matcher.advance(EOS)
-    assert not matcher.try_bytes(b"2")
-    assert matcher.try_bytes(b"")
-    words = np.full(-(-(EOS + 1) // 32), 0xFFFFFFFF, np.uint32)
-    assert not matcher.try_fill(words) and not words.any()
-    with pytest.raises(IllegalTokenError, match="after the end of the text"):
-        matcher.advance_bytes(b"2")
-    matcher.rollback()
-    assert not matcher.is_finished()
-    assert matcher.try_bytes(b"2")
 
 
 def test_the_byte_that_is_wrong_is_found_inside_a_token() -> None:
@@ -305,17 +279,6 @@ def test_history_goes_round_many_times() -> None:
     matcher.advance(1)
     matcher.rollback(1)
     assert row(matcher) == row(after(0))
-
-
-def test_forks_are_apart() -> None:
-    matcher = after(0)
-    fork = matcher.fork()
-    fork.advance(1)
-    assert row(matcher) == row(after(0)) and row(fork) == row(after(0, 1))
-    matcher.advance(EOS)
-    assert not fork.is_finished()
-    fork.rollback(2)
-    assert row(fork) == row(after())
 
 
 def test_dead_ends_are_explained() -> None:

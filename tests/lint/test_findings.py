@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from engine_cases import random_longest_grammar
-from lint.seeds import OF_RULES, Seed, grammar_of, vocabulary
-from lint.seeds_of_texts import OF_TEXTS
+from lint.seeds import SEEDS, Seed, grammar_of, vocabulary
 from paths import ROOT
 
 from maskwright.lint import CODES, Report, lint_grammar
@@ -25,24 +24,18 @@ NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 %ignore /[ \t\n\r]+/
 """
 
-SEEDS = (*OF_RULES, *OF_TEXTS)
 
-
-def lint(seed: Seed, text: str, missing: bytes) -> Report:
+def lint(seed: Seed, text: str, missing: str) -> Report:
     uses_tokens = bool(seed.missing)
-    return lint_grammar(grammar_of(text, **seed.options), vocabulary(missing) if uses_tokens else None)
+    return lint_grammar(grammar_of(text, **seed.options), vocabulary(missing.encode()) if uses_tokens else None)
 
 
-def name(seed: Seed) -> str:
-    return f"{seed.code}-{seed.severity}-{seed.line}"
-
-
-@pytest.mark.parametrize("seed", SEEDS, ids=name)
+@pytest.mark.parametrize("seed", SEEDS, ids=str)
 def test_the_defect_is_found(seed: Seed) -> None:
     report = lint(seed, seed.defect, seed.missing)
     found = [f for f in report.findings if (f.code, f.severity) == (seed.code, seed.severity)]
     assert found, str(report)
-    here = [f for f in found if (f.line, f.column) == (seed.line, seed.column)]
+    here = [f for f in found if (f.line, f.column) == seed.at]
     assert here, str(report)
     said = [f for f in here if all(word in f"{f.message} {f.decoding}" for word in seed.words)]
     assert said and (not seed.example or said[0].example == seed.example), str(report)
@@ -52,12 +45,12 @@ def test_the_defect_is_found(seed: Seed) -> None:
 
 def test_what_differs_from_lark_at_the_end_of_a_text_has_its_own_remedy() -> None:
     for seed in (seed for seed in SEEDS if seed.code == "lark-differs"):
-        remedies = {f.remedy for f in lint(seed, seed.defect, b"").findings if f.code == seed.code}
+        remedies = {f.remedy for f in lint(seed, seed.defect, "").findings if f.code == seed.code}
         begin = "let texts end in bytes that continue no lexeme" if seed.example == "'bb'" else "declare keywords"
         assert remedies and all(remedy.startswith(begin) for remedy in remedies)
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=name)
+@pytest.mark.parametrize("seed", SEEDS, ids=str)
 def test_the_mended_grammar_is_clean_of_it(seed: Seed) -> None:
     report = lint(seed, seed.clean, seed.clean_missing)
     assert [f for f in report.findings if f.code == seed.code] == [] and report.skipped == ()

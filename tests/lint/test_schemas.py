@@ -8,6 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 from random_schemas import Schemas, random_value
+from written_cases import parameters
 
 import maskwright as mw
 from maskwright.analysis.errors import SchemaError, UnknownNameError
@@ -17,103 +18,7 @@ from maskwright.lint import lint_schema
 EMPTY, IDLE, UNKNOWN, INEXACT = "empty-schema", "idle-keyword", "unknown-keyword", "inexact-schema"
 OF_SCHEMAS = (EMPTY, IDLE, UNKNOWN, INEXACT)
 
-SEEDS: list[tuple[str, str, str, str, Any]] = [
-    (EMPTY, "warning", "/properties/a", ": enum [] allows nothing", {"properties": {"a": {"enum": []}}}),
-    (
-        EMPTY,
-        "warning",
-        "/properties/a",
-        '"string", minLength 3 and maxLength 2 contradict',
-        {"properties": {"a": {"type": "string", "minLength": 3, "maxLength": 2}}},
-    ),
-    (
-        EMPTY,
-        "warning",
-        "/anyOf/1",
-        'type "string" and enum [1, 2] contradict',
-        {"anyOf": [{"type": "null"}, {"type": "string", "enum": [1, 2]}]},
-    ),
-    (
-        EMPTY,
-        "warning",
-        "/properties/a",
-        'at /properties/a; pattern "^a+$" at /properties/a/allOf/0; pattern "^b+$" at /properties/a/allOf/1',
-        {"properties": {"a": {"type": "string", "allOf": [{"pattern": "^a+$"}, {"pattern": "^b+$"}]}}},
-    ),
-    (
-        EMPTY,
-        "warning",
-        "/$defs/x",
-        'required ["k"] at /$defs/x; false at /$defs/x/properties/k contradict',
-        {
-            "$ref": "#/$defs/y",
-            "$defs": {
-                "x": {"type": "object", "required": ["k"], "properties": {"k": False}},
-                "y": {"properties": {"a": {"$ref": "#/$defs/x"}}},
-            },
-        },
-    ),
-    (
-        EMPTY,
-        "error",
-        "",
-        'required ["b"] and additionalProperties false contradict',
-        {"type": "object", "required": ["b"], "additionalProperties": False},
-    ),
-    (EMPTY, "error", "", "it is false", False),
-    (
-        EMPTY,
-        "warning",
-        "/allOf/0/properties/a",
-        "together",
-        {"allOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {"type": "null"}}}]},
-    ),
-    (
-        IDLE,
-        "warning",
-        "/properties/a/minLength",
-        "type is integer",
-        {"properties": {"a": {"type": "integer", "minLength": 2}}},
-    ),
-    (IDLE, "warning", "/then", "without if", {"then": {"type": "null"}}),
-    (IDLE, "warning", "/if", "without then or else", {"if": {"type": "null"}}),
-    (IDLE, "warning", "/maxContains", "without contains", {"maxContains": 3}),
-    (IDLE, "warning", "/additionalItems", "no keyword of draft 2020-12", {"additionalItems": False}),
-    (
-        IDLE,
-        "warning",
-        "/prefixItems",
-        "came with draft 2020",
-        {"$schema": "http://json-schema.org/draft-07/schema#", "prefixItems": [True]},
-    ),
-    (
-        IDLE,
-        "warning",
-        "/properties/a/minimum",
-        "beside $ref",
-        {
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "properties": {"a": {"$ref": "#/definitions/n", "minimum": 3}},
-            "definitions": {"n": {"type": "number"}},
-        },
-    ),
-    (
-        IDLE,
-        "info",
-        "/items/format",
-        "'int32' is none of JSON Schema's",
-        {"items": {"type": "integer", "format": "int32"}},
-    ),
-    (UNKNOWN, "warning", "/requird", "no keyword 'requird'", {"requird": ["a"]}),
-    (UNKNOWN, "info", "/colour", "'colour' is no keyword", {"colour": "red"}),
-    (
-        INEXACT,
-        "error",
-        "/properties/a/pattern",
-        "back-reference",
-        {"properties": {"a": {"type": "string", "pattern": r"(a)\1"}}},
-    ),
-]
+SEEDS = parameters("schemas", "findings")
 
 
 @pytest.mark.parametrize(("code", "severity", "pointer", "said", "schema"), SEEDS)
@@ -128,7 +33,7 @@ def test_the_defect_is_found_at_its_place(code: str, severity: str, pointer: str
 
 
 def test_every_code_of_schemas_has_a_seed() -> None:
-    assert {seed[0] for seed in SEEDS} == set(OF_SCHEMAS)
+    assert {seed.values[0] for seed in SEEDS} == set(OF_SCHEMAS)
 
 
 @pytest.mark.parametrize(

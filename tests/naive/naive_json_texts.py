@@ -49,10 +49,10 @@ def refuse(text: str) -> Any:
     raise ValueError(f"{text} is not JSON")
 
 
-def parsed(text: bytes) -> Any:
+def parsed(text: str | bytes) -> Any:
     """The value of a JSON text: str, list, None, bool, `Number` or `Object`. Raises: ValueError."""
     return json.loads(
-        text.decode(),
+        text if isinstance(text, str) else text.decode(),
         object_pairs_hook=lambda pairs: Object(tuple(pairs)),
         parse_int=Number,
         parse_float=Number,
@@ -62,11 +62,21 @@ def parsed(text: bytes) -> Any:
 
 def is_legal(texts: Texts, text: bytes) -> bool:
     """Whether a text is one of the texts."""
+    return is_text_of(texts.graph, text) and has_spacing(texts, text) and has_escapes(texts, text)
+
+
+def is_text_of(graph: SchemaGraph, text: str | bytes) -> bool:
+    """Whether a JSON text has a value of the graph, in whatever white space. Texts with the same key twice have not."""
     try:
         value = parsed(text)
     except ValueError:
         return False
-    return is_value(texts.graph, texts.graph.root, value) and has_spacing(texts, text) and has_escapes(texts, text)
+    return Judge(graph).is_value(graph.root, value)
+
+
+def is_instance(graph: SchemaGraph, value: Any) -> bool:
+    """Whether a value is one of the graph, as `json.dumps` writes it."""
+    return is_text_of(graph, json.dumps(value))
 
 
 def has_spacing(texts: Texts, text: bytes) -> bool:
@@ -144,28 +154,80 @@ def has_escapes(texts: Texts, text: bytes) -> bool:
     )
 
 
-def is_value(graph: SchemaGraph, node: int, value: Any) -> bool:
-    """Whether a value is one of a node's."""
-    return node != NO_NODE and any(has_value(graph, shape, value) for shape in graph.nodes[node])
+class Judge:
+    """Says which values are those of a graph's nodes; what it has said of arrays and objects it remembers."""
 
+    def __init__(self, graph: SchemaGraph) -> None:
+        self.nodes = graph.nodes
+        self.known: dict[tuple[int, int], bool] = {}
+        self.kept: list[Any] = []
 
-def has_value(graph: SchemaGraph, shape: Shape, value: Any) -> bool:
-    if isinstance(shape, Spellings):
-        text = (
-            value.text
-            if isinstance(value, Number)
-            else json.dumps(value)
-            if value is None or value in (True, False)
-            else ""
+    def is_value(self, node: int, value: Any) -> bool:
+        """Whether a value is one of a node's."""
+        if node == NO_NODE:
+            return False
+        if not isinstance(value, (Object, list)):
+            return any(self.has_value(shape, value) for shape in self.nodes[node])
+        key = (id(value), node)
+        if key not in self.known:
+            self.kept.append(value)  # so that no other one has its id
+            self.known[key] = any(self.has_value(shape, value) for shape in self.nodes[node])
+        return self.known[key]
+
+    def has_value(self, shape: Shape, value: Any) -> bool:
+        if isinstance(shape, Spellings):
+            is_word = value is None or value is True or value is False
+            return (
+                value.text if isinstance(value, Number) else json.dumps(value) if is_word else ""
+            ).encode() in shape.texts
+        if isinstance(shape, Numbers):
+            return isinstance(value, Number) and shape.automaton.matches(value.text.encode())
+        if isinstance(shape, (StringLiterals, Strings)):
+            return isinstance(value, str) and is_string(shape, value)
+        if isinstance(shape, Objects):
+            return type(value) is Object and self.is_object(shape, value)
+        return type(value) is list and self.is_array(shape, value)
+
+    def is_object(self, shape: Objects, value: Object) -> bool:
+        keys = [key for key, _ in value.members]
+        if any("\ud800" <= character <= "\udfff" for key in keys for character in key) or len(set(keys)) < len(keys):
+            return False
+        if not len(keys) >= shape.least or (shape.most is not None and len(keys) > shape.most):
+            return False
+        place = {key.decode(): i for i, key in enumerate(shape.keys)}
+        if any(is_required and name not in keys for name, is_required in zip(place, shape.required, strict=True)):
+            return False
+        if shape.ranks is not None:
+            ranks = [shape.ranks[place[key]] if key in place else 1 << 30 for key in keys]
+            if any(a > b for a, b in pairwise(ranks)):
+                return False
+        return all(
+            self.is_value(shape.values[place[key]] if key in place else other_node(shape, key), inside)
+            for key, inside in value.members
         )
-        return text.encode() in shape.texts
-    if isinstance(shape, Numbers):
-        return isinstance(value, Number) and shape.automaton.matches(value.text.encode())
-    if isinstance(shape, (StringLiterals, Strings)):
-        return isinstance(value, str) and is_string(shape, value)
-    if isinstance(shape, Objects):
-        return type(value) is Object and is_object(graph, shape, value)
-    return type(value) is list and is_array(graph, shape, value)
+
+    def is_array(self, shape: Arrays, value: list[Any]) -> bool:
+        if len(value) < shape.least or (shape.most is not None and len(value) > shape.most):
+            return False
+        if shape.is_unique and max(Counter(map(compared, value)).values(), default=0) > 1:
+            return False
+        if shape.states:
+            states = {0}
+            for item in value:
+                moves = [move for number in states for move in shape.states[number].moves]
+                states = {after for node, after in moves if self.is_value(node, item)}
+            return any(shape.states[number].is_end for number in states)
+        inside = shape.contained
+        least, most = 0, 0  # of the items that may be read as contained
+        for i, item in enumerate(value):
+            is_out = self.is_value(shape.prefix[i] if i < len(shape.prefix) else shape.items, item)
+            is_in = inside is not None and self.is_value(
+                inside.prefix[i] if i < len(inside.prefix) else inside.items, item
+            )
+            if not (is_out or is_in):
+                return False
+            least, most = least + (not is_out), most + is_in
+        return inside is None or (most >= inside.least and (inside.most is None or least <= inside.most))
 
 
 def is_string(shape: StringLiterals | Strings, value: str) -> bool:
@@ -177,25 +239,8 @@ def is_string(shape: StringLiterals | Strings, value: str) -> bool:
     return is_long and (shape.automaton is None or shape.automaton.matches(value.encode()))
 
 
-def is_object(graph: SchemaGraph, shape: Objects, value: Object) -> bool:
-    keys = [key for key, _ in value.members]
-    if any("\ud800" <= character <= "\udfff" for key in keys for character in key) or len(set(keys)) < len(keys):
-        return False
-    names = [key.decode() for key in shape.keys]
-    if not len(keys) >= shape.least or (shape.most is not None and len(keys) > shape.most):
-        return False
-    if any(is_required and name not in keys for name, is_required in zip(names, shape.required, strict=True)):
-        return False
-    if shape.ranks is not None:
-        places = [shape.ranks[names.index(key)] if key in names else 1 << 30 for key in keys]
-        if any(a > b for a, b in pairwise(places)):
-            return False
-    return all(is_value(graph, node_of(shape, names, key), inside) for key, inside in value.members)
-
-
-def node_of(shape: Objects, names: list[str], key: str) -> int:
-    if key in names:
-        return shape.values[names.index(key)]
+def other_node(shape: Objects, key: str) -> int:
+    """The node of a key that is not named."""
     if shape.key_automaton is None:
         return shape.others[0] if shape.others else NO_NODE
     state = 0
@@ -205,48 +250,30 @@ def node_of(shape: Objects, names: list[str], key: str) -> int:
     return NO_NODE if name < 0 else shape.others[name]
 
 
-def is_array(graph: SchemaGraph, shape: Arrays, value: list[Any]) -> bool:
-    if len(value) < shape.least or (shape.most is not None and len(value) > shape.most):
-        return False
-    if shape.is_unique and max(Counter(map(compared, value)).values(), default=0) > 1:
-        return False
-    if shape.states:
-        return ends_from(graph, shape, 0, value)
-    least, most = 0, 0  # of the items that may be read as contained
-    for i, item in enumerate(value):
-        is_out = is_value(graph, shape.prefix[i] if i < len(shape.prefix) else shape.items, item)
-        inside = shape.contained
-        is_in = inside is not None and is_value(
-            graph, inside.prefix[i] if i < len(inside.prefix) else inside.items, item
-        )
-        if not (is_out or is_in):
-            return False
-        least, most = least + (not is_out), most + is_in
-    inside = shape.contained
-    return inside is None or (most >= inside.least and (inside.most is None or least <= inside.most))
-
-
-def ends_from(graph: SchemaGraph, shape: Arrays, number: int, items: list[Any]) -> bool:
-    """Whether some way from a state reads these items and comes to an end."""
-    if not items:
-        return shape.states[number].is_end
-    return any(
-        is_value(graph, node, items[0]) and ends_from(graph, shape, after, items[1:])
-        for node, after in shape.states[number].moves
-    )
-
-
 def compared(value: Any) -> Any:
     """What items are compared by."""
     if isinstance(value, Object):
         return frozenset((key, compared(inside)) for key, inside in value.members)
     if isinstance(value, list):
         return ("array", *map(compared, value))
-    if not isinstance(value, Number):
-        return json.dumps(value)
-    sign, digits, exponent = Decimal(value.text).as_tuple()
-    stripped = "".join(map(str, digits)).rstrip("0")
-    return (sign, stripped.lstrip("0"), int(exponent) + len(digits) - len(stripped)) if stripped else (0, "", 0)
+    return value_of_number(value.text) if isinstance(value, Number) else json.dumps(value)
+
+
+def value_of_number(spelled: str) -> tuple[bool, str, int]:
+    """Sign, digits and exponent, of which numbers that are equal have the same.
+
+    >>> value_of_number("-1.50e1") == value_of_number("-15"), value_of_number("-0.0")
+    (True, (False, '', 0))
+    """
+    mantissa, _, exponent = spelled.lower().partition("e")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    stripped = digits.rstrip("0")
+    if not stripped:
+        return False, "", 0
+    # by way of a Decimal, which has no limit of digits
+    shift = int(Decimal(exponent or "0")) - len(fraction) + len(digits) - len(stripped)
+    return spelled.startswith("-"), stripped, shift
 
 
 def small_texts(n: int, pieces: Iterable[bytes], digits: bytes, words: Iterable[bytes]) -> list[bytes]:

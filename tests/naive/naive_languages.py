@@ -242,15 +242,9 @@ def random_vocabulary(rng: random.Random, case: Case, automaton: Automaton) -> m
         tokens += [text[begin : rng.randrange(begin, len(text) + 1)], text][: rng.randrange(1, 3)]
     tokens += [bytes((byte,)) for byte in range(256)] * (rng.random() < 0.25)
     odd = (
-        b"\0",
-        b"\xff\xfe",
-        b"a\0b",
-        b"\xc3",
-        b"\xe2\x82",
-        bytes(range(256)),
-        b"\xed\xa0\x80",
+        b"\0", b"\xff\xfe", b"a\0b", b"\xc3", b"\xe2\x82", bytes(range(256)), b"\xed\xa0\x80",
         rng.choice(letters) * 10_000,
-    )
+    )  # fmt: skip
     tokens += [each for each in odd if rng.random() < 0.3]
     rng.shuffle(tokens)
     if rng.random() < 0.2:

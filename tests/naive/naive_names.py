@@ -60,12 +60,7 @@ Place: TypeAlias = tuple[Parse, int, bool]
 
 
 def read_on(
-    naive: NaiveEngine,
-    places: Iterable[Place],
-    text: bytes,
-    place: int,
-    terminal: int,
-    names: Collection[bytes],
+    naive: NaiveEngine, places: Iterable[Place], text: bytes, place: int, terminal: int, names: Collection[bytes]
 ) -> tuple[Place, ...]:
     """What is left of each lexing that is not ruled out, from what was left after some beginning of the text.
 

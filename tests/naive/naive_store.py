@@ -287,23 +287,10 @@ class WaysUp:
 # Random lexers, grammars with layout, and vocabularies.
 
 TEMPLATES = (
-    (".", None),
-    ("..", None),
-    ("...", None),
-    ("ab", None),
-    ("abc", None),
-    ("(", None),
-    (")", None),
-    ("é", None),
-    (None, r"[a-c]+"),
-    (None, r"[a-c][a-c0-1]*"),
-    (None, r"a(bc)*"),
-    (None, r"[01]+"),
-    (None, r"[01]+\.[01]*"),
-    (None, r"[01]*\.[01]+"),
-    (None, r"\"[^\"\n]*\""),
-    (None, r"[àé]+"),
-)
+    (".", None), ("..", None), ("...", None), ("ab", None), ("abc", None), ("(", None), (")", None), ("é", None),
+    (None, r"[a-c]+"), (None, r"[a-c][a-c0-1]*"), (None, r"a(bc)*"), (None, r"[01]+"), (None, r"[01]+\.[01]*"),
+    (None, r"[01]*\.[01]+"), (None, r"\"[^\"\n]*\""), (None, r"[àé]+"),
+)  # fmt: skip
 NEWLINES = (r"(\r?\n[\t ]*)+", r"(\n[\t ]*|#[^\n]*)+", r"\n[\t ]*", r"(\n[\t ]*|;)+", r"\r?\n(\t| )*")
 ALPHABET = 'abc01.()"é à#;:,x\n\t\r'.encode()
 

@@ -36,26 +36,8 @@ def sum_grammar(name: str = "sums", number: str = "NUMBER", other: str = "other"
 
 def small_vocabulary(name: str = "letters") -> Vocabulary:
     texts = [
-        "0",
-        "1",
-        "12",
-        "+",
-        "-",
-        "(",
-        ")",
-        "x",
-        " ",
-        "1+",
-        "+1",
-        "(x",
-        "x)",
-        "1 + ",
-        ") -",
-        "+)",
-        "((",
-        "1)+(",
-        "x-x",
-    ]
+        "0", "1", "12", "+", "-", "(", ")", "x", " ", "1+", "+1", "(x", "x)", "1 + ", ") -", "+)", "((", "1)+(", "x-x",
+    ]  # fmt: skip
     return Vocabulary(name, (b"", *(text.encode() for text in texts)), {0: "</s>"}, (0,))
 
 

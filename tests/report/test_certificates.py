@@ -76,10 +76,7 @@ def test_random_certificates_are_read() -> None:
         (lambda f: f["certificates"][0]["proof"].pop(), r"certificates\[0\]: the proof is not closed"),
         (lambda f: f["certificates"][0]["proof"][0].pop(), r"certificates\[0\].proof\[0\] has 1 members"),
         (lambda f: f["certificates"][0]["proof"][0].__setitem__(0, "4"), r"certificates\[0\].proof\[0\] has \['4'\]"),
-        (
-            lambda f: f["certificates"][0]["proof"].append([99, [None]]),
-            r"certificates\[0\]: Node.* is not a situation",
-        ),
+        (lambda f: f["certificates"][0]["proof"].append([99, [None]]), r"certificates\[0\]: Node.* is not a situation"),
         (lambda f: f["certificates"][0]["proof"][0].__setitem__(1, [[[1, 2]]]), "is not three numbers"),
         (lambda f: f["certificates"][0]["claim"].update(kind="always"), r"certificates\[0\]: "),
         (lambda f: f["certificates"][0]["claim"].update(kind=7), r"certificates\[0\].claim.kind is 7; expected never"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +15,7 @@ from maskwright.serving import server_matcher
 from maskwright.serving.requests import RequestChecker, RequestCompiler
 from maskwright.serving.server_matcher import ServerMatcher
 
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
-    yield
-
-
-@pytest.fixture
-def compiler() -> RequestCompiler:
-    return RequestCompiler("python-tiny")
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 COMPOSED = 'start: "call " DATE " " ARGS\n%regex DATE /[0-9]{4}/\n%schema ARGS {"type": "object"}\n'

@@ -54,10 +54,7 @@ def test_texts_match_their_types(model: Any) -> None:
     schema = outlines.json_schema(json.dumps({"enum": [{"a": [1, 2]}, "xyz"]}))
     assert json.loads(
         outlines.Generator(model, schema, backend="maskwright")("p", max_new_tokens=200, do_sample=True)
-    ) in (
-        {"a": [1, 2]},
-        "xyz",
-    )
+    ) in ({"a": [1, 2]}, "xyz")
     grammar = outlines.cfg('start: "(" start ")" | "x"')
     text = outlines.Generator(model, grammar, backend="maskwright")("p", max_new_tokens=40, do_sample=True)
     assert re.fullmatch(r"\(*x?\)*", text)

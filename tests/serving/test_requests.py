@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from request_cases import takes
+from written_cases import parameters
 
 import maskwright as mw
 from maskwright.serving import work as work_module
@@ -24,11 +24,7 @@ GBNF = 'root ::= "a" root "b" | "ab"'
 EBNF = 'root ::= "a" root "b" | ("ab"){1,1}'
 DIALECT = '%llguidance {}\nstart: "a" start "b" | "a" "b"'
 
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
-    yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 TAG = {
@@ -37,11 +33,6 @@ TAG = {
     "content": {"type": "json_schema", "json_schema": {"type": "integer"}},
     "end": "</n>",
 }
-
-
-@pytest.fixture
-def compiler() -> RequestCompiler:
-    return RequestCompiler("python-tiny")
 
 
 @pytest.mark.parametrize(
@@ -83,70 +74,24 @@ def test_masks_are_those_of_the_front_door(compiler: RequestCompiler) -> None:
 
 ONE_TOOL = '"tools": [{"type": "function", "name": "x"}], "end": ">"'
 HOSTILE = [
-    ("json", "/etc/passwd", "not JSON"),
-    ("json", "schema.json", "not JSON"),
-    ("json", "[]", "a list; expected a JSON object or a bool"),
-    ("json", "3", "an int; expected"),
-    ("json", "", "is empty"),
-    ("json", '{"type": "object", "a": "\0"}', "NUL character at position 25"),
+    *parameters("requests", "refused"),
     ("json", "[" * 100_000, "more than 250 deep inside one another"),
     ("json", '{"items":' * 5000 + "{}" + "}" * 5000, "more than 250 deep inside one another"),
-    ("json", '{"type": "string", "minLength": 1e400}', "more digits, or a greater exponent"),
-    ("json", '{"properties": {"a": {"pattern": "(.)\\\\1"}}}', r"^/properties/a/pattern: .*back-reference"),
-    ("json", '{"properties": {"a": {"type": "sting"}}}', "/properties/a/type"),
-    ("json", '{"$ref": "#"}', r"^/\$ref"),
-    ("json", '{"$ref": "https://example.org/x"}', r"^/\$ref"),
-    ("json", '{"enum": []}', "no value satisfies the schema"),
     ("json", " " * 5_000_000, "5,000,000 characters; at most 1,000,000 bytes"),
     ("json_object", "x" * 5_000_000, "at most 1,000,000 bytes"),
-    ("regex", "(", "missing"),
     ("regex", "\ud800", "half a surrogate pair at position 0"),
-    ("regex", "a\0", "NUL character at position 1"),
-    ("regex", "(a|b)*a(a|b){30}", "more than 20,000 states"),
     ("regex", "(" * 100_000, "nested more than 100 deep"),
-    ("regex", "(.)\\1", "back-reference"),
     ("regex", "é" * 600_000, "1,200,000 bytes; at most"),
-    ("choice", "yes", "the choice is not JSON"),
-    ("choice", "[]", "no texts"),
-    ("choice", '{"a": 1}', "a dict; expected a JSON list of strings"),
-    ("choice", "[1]", "other items than strings"),
-    ("choice", '["\\ud800"]', "half a surrogate pair"),
     ("choice", "[" * 100_000, "more than 250 deep"),
-    ("grammar", "", "is empty"),
-    ("grammar", "python.lark", "no store or grammar has this name.*did you mean 'python'"),
-    ("grammar", "/etc/passwd", "no store or grammar has this name"),
-    ("grammar", '{"type": "object"}', "send a JSON schema as json"),
-    ("grammar", "start: a", "'a'"),
-    ("grammar", "start: start", "no finite text"),
-    ("grammar", 'start: X\n%import .x.X', "relative"),
-    ("grammar", 'root ::= "a', "<request>:1:10: this text has no closing quote"),
     ("grammar", "root ::= " + "(" * 5000 + '"a"' + ")" * 5000, "100 deep"),
-    ("grammar", '// maskwright: lexing = nfa\nstart: "a"', "lexing 'nfa', which a server does not have"),
     ("grammar", 'start: "a"{' + " " * 100_000 + "x\n", "too many blanks and digits"),
     ("grammar", 'start: "a"{' + "1" * 100_000 + "x\n", "too many blanks and digits"),
-    ("grammar", 'start: %json "/etc/passwd"', "%json is followed by a str; expected a schema"),
-    ("grammar", 'start: "a" %json {"type": "sting"}', r"<request>:1:12: %json: /type"),
-    ("grammar", 'start: "a" %json {"enum": []}', "<request>:1:12: %json: .*no value satisfies"),
     ("grammar", 'start: "a" %json ' + '{"items":' * 50_000, "no valid JSON"),
     ("grammar", "start: " + "%lark { start: " * 5_000, "100 deep"),
-    ("grammar", 'start: "a" @b', r"<request>:1:12: no grammar is named 'b'.*send a list"),
-    ("grammar", '{"grammars": [{"lark_grammar": "start: @"}', "the grammar begins as a JSON object does, and is not JSON"),
-    ("grammar", '{"tools": []}', "the tools come without 'begin'"),
-    ("grammar", '{"tools": [], "begin": "<", "end": ">"}', "expected a list of at least one tool"),
-    ("grammar", '{"tools": [], "begin": "<", "end": ">", "paths": true}', "'paths' is not known beside tools; expected tools, family"),
-    ("grammar", '{"tools": "/etc/passwd", "begin": "<", "end": ">"}', "the tools are no JSON"),
-    ("grammar", f'{{{ONE_TOOL}, "begin": 3}}', "begin"),
-    ("grammar", f'{{{ONE_TOOL}, "begin": "<", "whitespace": true}}', "whitespace|white space"),
-    ("grammar", '{"tools": [{"type": "function", "name": "x", "parameters": "x.json"}], "begin": "<", "end": ">"}', "/parameters is a str"),
-    ("grammar", f'{{{ONE_TOOL}, "begin": "<", "whitespace": "'+ " " * 2000 + '"}', "white space"),
-    ("grammar", '{"grammars": [{"json_schema": "/etc/passwd"}]}', "grammar 0 has as json_schema a str"),
-    ("grammar", json.dumps({"grammars": [{"lark_grammar": "start: @a"}, {"name": "a", "lark_grammar": "start: @a"}]}), "@a needs itself"),
+    ("grammar", f'{{{ONE_TOOL}, "begin": "<", "whitespace": "' + " " * 2000 + '"}', "white space"),
     ("grammar", json.dumps({"grammars": [{"lark_grammar": 'start: "a"'}] * 2000}), "1 to 1,000 grammars"),
     ("grammar", "start: " + " ".join(f"<[{i}]>" for i in range(5_000)), "5,000 parts, more than"),
-    ("structural_tag", '{"type": "structural_tag"}', "has no format"),
-    ("structural_tag", '{"type": "structural_tag", "format": {"type": "token"}}', "a token is None"),
-    ("yaml", "", "no kind of constraint is named 'yaml'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("kind, spec, said", HOSTILE, ids=range(len(HOSTILE)))

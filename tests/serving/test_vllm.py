@@ -6,9 +6,7 @@ No model is loaded and no engine started; `scripts/check_serving.py` does so.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,11 +37,7 @@ from vllm_cases import (
 import maskwright.serving.vllm as ours
 from maskwright.serving.vllm_backend import rows_of, vocabulary_of
 
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
-    yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_the_classes_have_all_methods_of_vllms() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,11 +37,7 @@ from maskwright.serving.settings import read_settings
 from maskwright.serving.vllm_backend import NAME
 from maskwright.serving.vllm_drafts import PLACEHOLDER, PROPOSER
 
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
-    yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def test_the_name_is_taken_beside_vllms_own() -> None:

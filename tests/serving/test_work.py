@@ -9,7 +9,6 @@ import random
 import resource
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +63,7 @@ CASES = [
     ("structural_tag", json.dumps({"type": "structural_tag", "format": TAG}), b'text <f>{"a": 1}</f> <g>aabb</g>.'),
 ]
 
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
-    yield
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def masks(store: Any, text: bytes) -> list[bytes]:

@@ -14,18 +14,9 @@ torch = pytest.importorskip("torch")
 
 DTYPES = ["float16", "bfloat16", "float32", "float64"]
 SHAPES = [
-    (1, 32, 1),
-    (3, 64, 2),
-    (2, 100, 4),
-    (4, 1000, 32),
-    (2, 1001, 32),
-    (3, 1002, 31),
-    (2, 1004, 40),
-    (1, 7, 1),
-    (2, 33, 1),
-    (5, 1, 1),
-    (3, 1100, 34),
-]
+    (1, 32, 1), (3, 64, 2), (2, 100, 4), (4, 1000, 32), (2, 1001, 32), (3, 1002, 31), (2, 1004, 40), (1, 7, 1),
+    (2, 33, 1), (5, 1, 1), (3, 1100, 34),
+]  # fmt: skip
 """Rows, columns, words: whole and broken words, fewer words than columns need, and more."""
 
 Int32 = npt.NDArray[np.int32]

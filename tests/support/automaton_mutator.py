@@ -23,20 +23,10 @@ from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
 ALTERED = (
-    schema.DEPTH_CASE_START,
-    schema.LOOKUP_START,
-    schema.LOOKUPS,
-    schema.LINE_BREAKS_START,
-    schema.LINE_BREAKS,
-    schema.LINE_BREAK_SYMBOLS,
-    schema.EDGE_PAIRS,
-    schema.ROOTS,
-    schema.NODES,
-    schema.EDGES,
-    schema.MASKS,
-    schema.ROWS,
+    schema.DEPTH_CASE_START, schema.LOOKUP_START, schema.LOOKUPS, schema.LINE_BREAKS_START, schema.LINE_BREAKS,
+    schema.LINE_BREAK_SYMBOLS, schema.EDGE_PAIRS, schema.ROOTS, schema.NODES, schema.EDGES, schema.MASKS, schema.ROWS,
     schema.MASK_IDS,
-)
+)  # fmt: skip
 
 
 class AutomatonMutator(Mutator):

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
-from engine_cases import ids
+from masks import ids
 from naive_engine import NaiveEngine
 from oracle import Oracle
 

@@ -6,39 +6,15 @@ from random import Random
 from typing import Any
 
 INSIDE: list[Any] = [
-    {"const": 1},
-    {"const": "a"},
-    {"enum": [1, "a", None]},
-    {"type": "integer"},
-    {"type": "string"},
-    {"type": "string", "maxLength": 1},
-    {"minimum": 2},
-    {"type": "object"},
-    {"type": "array", "maxItems": 0},
-    {"required": ["a"]},
-    True,
-]
+    {"const": 1}, {"const": "a"}, {"enum": [1, "a", None]}, {"type": "integer"}, {"type": "string"},
+    {"type": "string", "maxLength": 1}, {"minimum": 2}, {"type": "object"}, {"type": "array", "maxItems": 0},
+    {"required": ["a"]}, True,
+]  # fmt: skip
 """Schemas of items: they meet often."""
 
 ITEMS = [
-    1,
-    1.0,
-    2,
-    3,
-    0.5,
-    "a",
-    "b",
-    "ab",
-    "",
-    None,
-    True,
-    {},
-    {"a": 1},
-    {"b": "a", "a": 1},
-    {"a": 1, "b": "a"},
-    [],
-    [1],
-]
+    1, 1.0, 2, 3, 0.5, "a", "b", "ab", "", None, True, {}, {"a": 1}, {"b": "a", "a": 1}, {"a": 1, "b": "a"}, [], [1],
+]  # fmt: skip
 
 
 def counted_schema(rng: Random, *, is_unique: bool) -> dict[str, Any]:

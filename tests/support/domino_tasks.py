@@ -14,24 +14,9 @@ from types import MappingProxyType
 from typing import Any
 
 WORDS = (
-    "Ann",
-    "two",
-    "and",
-    "5",
-    "é",
-    "EU",
-    "[x]",
-    "a > b",
-    "O'Neil",
-    "step",
-    "answer",
-    "PER",
-    "42 + 1",
-    "",
-    "leather",
-    "{",
-    ",",
-)
+    "Ann", "two", "and", "5", "é", "EU", "[x]", "a > b", "O'Neil", "step", "answer", "PER", "42 + 1", "", "leather",
+    "{", ",",
+)  # fmt: skip
 
 # ---- Are they texts of the task?
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
-from collections.abc import Sequence
 from functools import cache
 from typing import get_args
 
-import numpy as np
 from grammars import JSON, random_grammar
 
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Reserved, Terminal
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.splits import default_conflicts
-from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
 from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
@@ -227,19 +224,6 @@ def vocabulary_of(*tokens: bytes, singles: bytes = b"") -> Vocabulary:
     """Tokens, then single bytes, then one end-of-text id."""
     every = (*tokens, *(bytes([byte]) for byte in singles))
     return Vocabulary("small", (*every, b""), {len(every): "</s>"}, (len(every),))
-
-
-def ids(words: Sequence[int] | np.ndarray) -> set[int]:
-    """The ids whose bits are set, the little end first."""
-    bits = np.unpackbits(np.asarray(words).view(np.uint8), bitorder="little")
-    return set(np.flatnonzero(bits).tolist())
-
-
-def row(matcher: Matcher) -> set[int]:
-    """The ids that a matcher's mask allows."""
-    words = np.full(matcher.store.n_words, 0xDEADBEEF, np.uint32)  # what was there before does not matter
-    matcher.fill(words)
-    return ids(words)
 
 
 @cache

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from engine_cases import ids, vocabulary_of
+from engine_cases import vocabulary_of
+from masks import ids
 from naive_engine import NaiveEngine
 from oracle import Oracle
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import maskwright as mw
+
 GBNF = {
     "json": r"""
 # a JSON text
@@ -75,6 +77,20 @@ cjk           ::= [\u4e00-\u9FFF]
     "any": 'root ::= "<" . . ">" root? | [^<>]{2,3}',
 }
 """name -> a text in GBNF; all of them are EBNF of xgrammar too, but for `.`, an empty alternative, and `{2,3}` of sets."""
+
+
+EVERY = mw.Vocabulary.from_tokens([b"</s>", *(bytes([byte]) for byte in range(256))], eos=[0])
+
+
+def legal(grammar: mw.Grammar, *samples: str) -> list[bool]:
+    """Of each sample whether the grammar has it."""
+    store = mw.build_store(grammar, EVERY)
+    return [is_legal(store, sample) for sample in samples]
+
+
+def is_legal(store: mw.Store, text: str) -> bool:
+    matcher = store.matcher()
+    return matcher.try_bytes(text.encode()) and matcher.is_accepting()
 
 
 def random_gbnf(seed: int) -> str:

@@ -129,17 +129,10 @@ def browser(folder: Path) -> Iterator[Browser]:
         os.dup2(high_out, 4)
 
     options = [
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--remote-debugging-pipe",
-        f"--user-data-dir={folder}",
-        "about:blank",
-    ]
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
+        f"--user-data-dir={folder}", "about:blank",
+    ]  # fmt: skip
     process = subprocess.Popen(
         [found, *options], pass_fds=(3, 4), preexec_fn=connect, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

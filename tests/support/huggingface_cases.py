@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jsonschema
 import pytest
 from grammars import json_text
 
+import maskwright as mw
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
+from maskwright.stores.schema_store import SchemaStore, build_schema_store
 from maskwright.stores.store import Store
 
 torch = pytest.importorskip("torch")
@@ -21,25 +26,9 @@ transformers = pytest.importorskip("transformers")
 JSON_TEXT = json_text(r'"[a-z ]{0,6}"', r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", r"[ \n]{1,2}")
 PAIRS_TEXT = 'start: "a" start "b" | "a" "b"'
 PIECES = [
-    '{"',
-    '":',
-    '": ',
-    '",',
-    ', "',
-    "[[",
-    "]]",
-    "]}",
-    "}}",
-    "[1",
-    "true",
-    "false",
-    "null",
-    "12",
-    "ab",
-    "abc",
-    "aab",
+    '{"', '":', '": ', '",', ', "', "[[", "]]", "]}", "}}", "[1", "true", "false", "null", "12", "ab", "abc", "aab",
     "bb",
-]
+]  # fmt: skip
 EOS, PAD, BOS = 256 + len(PIECES), 257 + len(PIECES), 258 + len(PIECES)
 N_ROWS = 288
 """Of the embedding: more than the tokenizer has ids."""
@@ -89,26 +78,64 @@ def text_of(tokens: list[int]) -> bytes:
     return b"".join(vocabulary().tokens[token] for token in tokens)
 
 
-def check(processor: Any, sequences: Any, start: int, texts: list[str] | None = None) -> int:
-    """Every sequence is legal, and with its ending a whole text; how many ended by themselves."""
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "ab": {"type": "integer", "minimum": -9, "maximum": 99},
+        "b": {"enum": ["abc", None, [1, 12]]},
+        "c": {"type": "array", "items": {"type": "boolean"}, "maxItems": 3},
+    },
+    "required": ["ab"],
+    "additionalProperties": False,
+    "maxProperties": 2,
+}
+PATTERN = r"(ab|ba){2,5}c?"
+
+
+def schema_store() -> SchemaStore:
+    return build_schema_store(mw.load_schema(SCHEMA, whitespace="compact"), vocabulary())
+
+
+STORES: dict[str, Callable[[], Any]] = {
+    "json": store,
+    "pairs": lambda: store(PAIRS_TEXT),
+    "schema": schema_store,
+    "pattern": lambda: build_schema_store(mw.load_regex(PATTERN), vocabulary()),
+}
+
+
+def check_whole(kind: str, data: bytes) -> None:
+    """A whole text is what its store is for."""
+    if kind == "pairs":
+        assert data == b"a" * (len(data) // 2) + b"b" * (len(data) // 2) and data
+    elif kind == "pattern":
+        assert re.fullmatch(PATTERN, data.decode())
+    else:
+        value = json.loads(data)
+        if kind == "schema":
+            jsonschema.validate(value, SCHEMA)
+
+
+def check(processor: Any, sequences: Any, start: int, kinds: Sequence[str] = ("json",)) -> int:
+    """Every sequence is legal, and with its ending a whole text; how many ended by themselves.
+
+    kinds : of the prompts' stores, in order; there may be as many sequences of each.
+    """
     n_ended = 0
     endings = processor.endings(sequences)
     for row, tokens in enumerate(sequences[:, start:].tolist()):
-        grammar = JSON_TEXT if texts is None else texts[row * len(texts) // len(sequences)]
+        kind = kinds[row * len(kinds) // len(sequences)]
         tokens = [*tokens, EOS]
         end = tokens.index(EOS)
         assert set(tokens[end:]) <= {EOS, PAD}
         data = text_of(tokens[:end])
-        matcher = store(grammar).matcher()
+        matcher = STORES[kind]().matcher()
         matcher.advance_bytes(data)
         if end < len(tokens) - 1:
             n_ended += 1
             assert endings[row].data == b"" and matcher.is_accepting()
-        whole = data + endings[row].data
-        if grammar == JSON_TEXT:
-            json.loads(whole)
-        else:
-            assert whole == b"a" * (len(whole) // 2) + b"b" * (len(whole) // 2) and whole
+        assert text_of(list(endings[row].tokens)) == endings[row].data
+        check_whole(kind, data + endings[row].data)
     return n_ended
 
 

@@ -6,11 +6,11 @@ import heapq
 import random
 from typing import Any, NamedTuple
 
-import numpy as np
 from engine_cases import MAKERS
+from masks import mask_of
 from random_texts import random_string
 
-from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.loading import parse_grammar
@@ -94,14 +94,8 @@ def key_of(matcher: Matcher) -> tuple[object, ...]:
 
 def allowed(matcher: Any) -> list[int]:
     """The tokens that may come next, without the end of the text."""
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    try:
-        matcher.fill(words)
-    except DeadEndError:
-        return []
     eos = set(matcher.store.vocabulary.eos)
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return [token for token in np.flatnonzero(bits).tolist() if token not in eos]
+    return sorted(mask_of(matcher) - eos)
 
 
 class Found(NamedTuple):

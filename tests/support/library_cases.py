@@ -9,19 +9,17 @@ import functools
 import json
 import lzma
 import random
-import tomllib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from byte_parser import ByteParser
-from paths import SHARED, TESTS
+from paths import SHARED
+from written_cases import written
 
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.loading import load_grammar
-
-CASES = TESTS / "data" / "cases"
 
 
 @functools.cache
@@ -34,18 +32,9 @@ def byte_parser(name: str) -> ByteParser:
     return ByteParser(library_grammar(name))
 
 
-def accepted(name: str) -> list[Any]:
-    """Parameters (text) for `pytest.mark.parametrize`."""
-    return [pytest.param(case["text"].encode(), id=case["name"]) for case in _file(name)["accept"]]
-
-
-def refused(name: str) -> list[Any]:
-    """Parameters (text, at) for `pytest.mark.parametrize`."""
-    return [pytest.param(case["text"].encode(), case["at"], id=case["name"]) for case in _file(name)["refuse"]]
-
-
-def _file(name: str) -> dict[str, Any]:
-    return tomllib.loads((CASES / f"{name}.toml").read_text(encoding="utf-8"))
+def texts_of(name: str, part: str) -> list[bytes]:
+    """The texts of a grammar's cases. part : accept or refuse."""
+    return [case["text"].encode() for case in written(name)[part]]
 
 
 def records(name: str, n: int) -> list[dict[str, Any]]:
@@ -85,7 +74,7 @@ def sampled(name: str, n: int, seed: int = 1) -> Iterator[str]:
 def mutants(name: str, pieces: Sequence[str], n: int, seed: int) -> Iterator[str]:
     """Cases of a grammar, one in five of a refused one, with one or two pieces put in, some of them for a character or two."""
     chosen = random.Random(seed)
-    good, bad = ([case.values[0].decode() for case in cases(name)] for cases in (accepted, refused))
+    good, bad = ([text.decode() for text in texts_of(name, part)] for part in ("accept", "refuse"))
     for _ in range(n):
         text = chosen.choice(bad if chosen.random() < 0.2 else good)
         for _ in range(chosen.randint(1, 2)):

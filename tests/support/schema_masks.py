@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
+from masks import mask_of
 
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton
@@ -35,15 +35,6 @@ SPACINGS = (
 )
 
 
-def filled(matcher: Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    try:
-        matcher.fill(words)
-    except mw.DeadEndError:
-        return set()
-    return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
-
-
 def expected(interpreter: JsonInterpreter, readings: Readings) -> set[int]:
     known: dict[bytes, Readings] = {b"": readings}
 
@@ -64,7 +55,7 @@ def follow(texts: Texts, rng: random.Random, steps: int) -> int:
     readings, n_masks = interpreter.start(), 0
     for _ in range(steps):
         try:
-            found, wanted = filled(matcher), expected(interpreter, readings)
+            found, wanted = mask_of(matcher), expected(interpreter, readings)
         except mw.LimitError:
             assert len(readings) > 30  # a few bytes more may make them too many
             break

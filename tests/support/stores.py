@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import random
 import re
 import struct
 from collections.abc import Callable, Mapping
@@ -18,10 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from masks import ids
 from paths import TESTS
 from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
+import maskwright as mw
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar import Grammar, Lexing
 from maskwright.analysis.loading import parse_grammar
@@ -70,27 +71,9 @@ def layout_grammar() -> Grammar:
 def small_vocabulary() -> Vocabulary:
     """110 ids: what the grammars' texts are made of, longer tokens, a special one among them, and padding at the end."""
     texts = [
-        "a",
-        "b",
-        "=",
-        "(",
-        ")",
-        ":",
-        " ",
-        "\n",
-        "\r",
-        "#",
-        "i",
-        "f",
-        "if",
-        "if a",
-        "a=b",
-        "\n  ",
-        "\n\n",
-        ":\n ",
-        "ab",
-        "é",
-    ]
+        "a", "b", "=", "(", ")", ":", " ", "\n", "\r", "#", "i", "f", "if", "if a", "a=b", "\n  ", "\n\n", ":\n ",
+        "ab", "é",
+    ]  # fmt: skip
     tokens = [text.encode() for text in texts]
     tokens += [b"ab"[i % 2 : i % 2 + 1] * (2 + i // 2) for i in range(30)]
     return Vocabulary("small", (*tokens[:18], b"", *tokens[18:], *[b""] * 59), {18: "</s>"}, (18,))
@@ -114,7 +97,7 @@ def short_allowed(words: np.ndarray) -> list[str]:
     words : (n_words,) uint32; a mask of `small_vocabulary`.
     """
     vocabulary = small_vocabulary()
-    allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+    allowed = sorted(ids(words))
     texts = [vocabulary.special.get(token) or vocabulary.tokens[token].decode() for token in allowed]
     return sorted(text for text in texts if not re.fullmatch("aa+|bb+", text))
 
@@ -176,16 +159,31 @@ def framed(header: str, body: bytes = b"") -> bytes:
     return struct.pack("<Q", len(header.encode())) + header.encode() + body
 
 
-def check_flips(path: Path, n: int) -> bytes:
-    """A file with one of n bits flipped is refused. Returns what the file holds."""
-    data, other = path.read_bytes(), path.with_name("flipped")
-    rng = random.Random(1)
-    for place in rng.sample(range(len(data)), n):
-        changed = bytearray(data)
-        changed[place] ^= 1 << rng.randrange(8)
-        other.write_bytes(changed)
-        assert refusal(other)
-    return data
+def bytes_vocabulary() -> Vocabulary:
+    return Vocabulary.from_tokens([b"", *(bytes([byte]) for byte in range(256)), b'{"', b'":'], eos=[0])
+
+
+def composed() -> Any:
+    """A composition of all that a part may be written in."""
+    host = 'start: "x=" VALUE "." TEXT\n%declare VALUE TEXT'
+    parts = {"VALUE": {"type": "integer"}, "TEXT": mw.in_json_string('start: "select " /[a-z]+/')}
+    return mw.build_store(mw.compose(host, parts), bytes_vocabulary())
+
+
+EVERY_KIND: dict[str, Callable[[], Any]] = {
+    "entries": small_store,
+    "lines": small_automaton,
+    "sums": lambda: small_automaton("sums"),
+    "modes": lambda: small_automaton("modes"),
+    "schema": lambda: mw.build_store(mw.load_schema({"properties": {"a": {"maxLength": 3}}}), bytes_vocabulary()),
+    "pattern": lambda: mw.build_store(mw.load_regex("(ab|ba){2}c?"), bytes_vocabulary()),
+    "composition": composed,
+    "tag": lambda: mw.build_store(
+        mw.read_structural_tag({"type": "structural_tag", "format": {"type": "any_text", "excludes": ["ab"]}}),
+        bytes_vocabulary(),
+    ),
+}
+"""A store of each kind that has files of its own."""
 
 
 def refusal(path: Path, read: Callable[[Path], object] = load_store) -> str:

@@ -49,17 +49,9 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
     alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {"<eos>": 0} | {character: i for i, character in enumerate(alphabet, start=1)}
     merges = [
-        ("i", "f"),
-        ("Ġ", "="),
-        ("Ġ=", "Ġ"),
-        ("a", "b"),
-        ("ab", "c"),
-        (":", "Ċ"),
-        ("Ġ", "Ġ"),
-        (")", "Ċ"),
-        ("x", "Ċ"),
+        ("i", "f"), ("Ġ", "="), ("Ġ=", "Ġ"), ("a", "b"), ("ab", "c"), (":", "Ċ"), ("Ġ", "Ġ"), (")", "Ċ"), ("x", "Ċ"),
         ("abc", "abc"),
-    ]
+    ]  # fmt: skip
     for left, right in merges:
         vocabulary[left + right] = len(vocabulary)
     built = tokenizers.Tokenizer(tokenizers.models.BPE(vocabulary, merges))

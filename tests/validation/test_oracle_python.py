@@ -15,6 +15,7 @@ from lark.indenter import PythonIndenter
 from oracle import Oracle, State
 from paths import SHARED
 from shares import share
+from written_cases import parameters
 
 from maskwright.analysis.loading import load_grammar
 
@@ -32,98 +33,7 @@ def records(name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-PREFIXES = [
-    # numbers and dots
-    ("x = 1.e", True),
-    ("x = 1.else", False),
-    ("x = 1 if y else 1.e", True),
-    ("x = 2 if 1.else", True),
-    ("x = 2 if 1.e", True),
-    ("x = 1.if 2 else 3\n", True),
-    ("x = 0o", True),
-    ("x = 0or 1\n", True),
-    ("x = 0ox", False),
-    ("x = 01", True),  # 01.5
-    ("x = 01 ", False),
-    ("x = ..", True),
-    ("x = ...", True),
-    ("x = .. ", False),
-    ("x..", False),
-    ("from ..", True),
-    ("from ...", False),  # an ELLIPSIS, which python.lark does not allow here
-    # keywords and names
-    ("de", True),
-    ("def", True),
-    ("def def", True),
-    ("def def(", False),
-    ("define(", True),
-    ("x i", True),
-    ("x is", True),
-    ("x isz", False),
-    ("x no", True),
-    ("x nor", False),
-    ("x = _", True),
-    ("x = _ ", True),  # UNDERSCORE is a string literal of python.lark, but a soft one
-    # strings
-    ('x = "abc', True),
-    ('x = "abc\n', False),
-    ('x = "abc\\', True),
-    ('x = "abc\\"', True),
-    ('x = "abc\\\\"', True),
-    ('x = "abc\\\n', False),
-    ('x = ""', True),
-    ('x = "" ', True),
-    ('x = """', True),
-    ('x = """a\n"', True),
-    ('x = """a\n""" .', True),
-    ('x = """a"""b', True),  # b"" may follow
-    ('x = """a"""c', False),
-    ('x = f"', True),
-    ('x = f"""\n', True),
-    ('x = f"a\n', False),
-    ('x = g"', False),
-    ('x "', False),
-    # layout
-    ("if x:\n", True),
-    ("if x:\n  ", True),
-    ("if x:\ny", False),
-    ("if x:\n  y\n ", True),
-    ("if x:\n  y\n z", False),  # dedent to no open column
-    ("if x:\n  y\nz", True),
-    ("if x:\n  y\n   z", False),  # indent after a simple statement
-    ("if x:\n\ty\n        z", True),  # a tab counts eight columns
-    ("if x:\n\ty\n       z", False),
-    ("if x:\n \ty\n         z", True),  # also after a space
-    ("if x:\n\n   # a\n\n  y", True),
-    ("if x:\n  y # a\n  z", True),
-    ("if x: # a\n  y", True),
-    ("if x:\n  y\n  # a\n z", False),
-    ("\n\n\n", True),
-    ("  x = 1\n", True),  # as in Lark, spaces at the very beginning are ignored
-    ("x\n\fy", True),
-    ("x\n\f  y", True),  # as in Lark, a form feed ends the newline, so this is column 0
-    ("x\n  \fy", False),
-    ("def f():\n\f", False),  # column 0 is final here and nothing may follow
-    ("def # a", False),  # a comment is a newline
-    ("(def", True),
-    ("(def ", False),
-    ("(# a\n  x", True),
-    ("f(\n    a,\n  b\n)\n", True),
-    ("f(\n    a\n)\n  b", False),
-    ("x = [\n\n", True),
-    ("x = (]", False),
-    ("x)", False),
-    ("x = 1 \\\n", True),
-    ("x = \\\n  1\n", True),
-    ("x = \\ 1", False),
-    ("x\r", True),
-    ("x\ry", False),
-    ("x\r\ny", True),
-    ("else", True),  # a name so far
-    ("else:", False),
-    ("x = é変", True),
-    ("x = €", False),
-]
+PREFIXES = parameters("python_prefixes", "prefixes")
 
 
 @pytest.mark.parametrize(("prefix", "legal"), PREFIXES)
@@ -156,28 +66,7 @@ def test_incomplete_and_invalid_utf8(python: Oracle, prefix: bytes, legal: bool)
     assert not python.is_legal_text(prefix)
 
 
-@pytest.mark.parametrize(
-    ("text", "legal"),
-    [
-        ("", True),
-        ("x", False),
-        ("x\n", True),
-        ("if x:\n  y\n", True),
-        ("if x:\n  y\n\t", True),  # blanks that end a text have no column
-        ("if x:\n  if y:\n    z\n", True),
-        ("if x:\n", False),
-        ("x\n  ", True),
-        ("x\n#", True),
-        ("x\n#a b", True),
-        ("x #", False),  # and fails on a newline lexeme without a line feed
-        ('x = """a\n', False),
-        ('x = f"""a\n', False),
-        ("(x\n", False),
-        ("x \\\n", False),
-        ("x = ...\n", True),
-        ("x = 1.\n", True),
-    ],
-)
+@pytest.mark.parametrize(("text", "legal"), parameters("python_prefixes", "texts"))
 def test_python_texts(python: Oracle, text: str, legal: bool) -> None:
     assert python.is_legal_text(text.encode()) is legal
 

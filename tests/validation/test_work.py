@@ -199,12 +199,7 @@ def test_errors_in_processes_are_the_users_errors(store: Store, many: Path, enco
 
 
 def test_what_is_in_the_log_is_not_done_again(
-    store: Store,
-    wrong_store: Store,
-    many: Path,
-    encoder: Encoder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, wrong_store: Store, many: Path, encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log.jsonl"
     options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"], "resume": log}
@@ -273,17 +268,8 @@ def test_ctrl_c_on_the_command_line(store: Store, tokenizer: str, tmp_path: Path
     for i in range(10):
         (many / f"{i}.txt").write_text("x = y\n" * (work.BATCH_WEIGHT // 6 + 1))
     command = [
-        sys.executable,
-        "-m",
-        "maskwright",
-        "validate",
-        str(path),
-        str(many),
-        "--suffix",
-        ".txt",
-        "-t",
-        tokenizer,
-    ]
+        sys.executable, "-m", "maskwright", "validate", str(path), str(many), "--suffix", ".txt", "-t", tokenizer,
+    ]  # fmt: skip
     command += ["--jobs", "2", "--resume", str(log), "--reference", "sh -c 'sleep 3; exit 1'"]
     # a process started in the background may have been told to ignore the signal, and its children would too
     obey = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

@@ -41,18 +41,8 @@ def verdicts(form: dict[str, Any], texts: list[str]) -> str:
 
 
 CALLS = [
-    "",
-    "ab",
-    "<f>x</f>",
-    "a<f>x</f>",
-    "<f>x</f>b",
-    "<f>x</f>b<f>x</f>",
-    "<f>y",
-    "a<fz",
-    "a<",
-    "<fn>12!",
-    "<fn>1</fn>",
-]
+    "", "ab", "<f>x</f>", "a<f>x</f>", "<f>x</f>b", "<f>x</f>b<f>x</f>", "<f>y", "a<fz", "a<", "<fn>12!", "<fn>1</fn>",
+]  # fmt: skip
 LISTS = ["", "<f>x</f>", "<f>x</f>,", "<f>x</f>,<f>x</f>"]
 
 

@@ -91,18 +91,10 @@ SCALARS = members(
     b={"type": "boolean"},
 )
 VALUES = [
-    ("e", "a", "string"),
-    ("e", "1", "number"),
-    ("e", "b", "string"),
-    ("y", "hi", "string"),
-    ("y", "12", "number"),
-    ("z", "null", "null"),
-    ("z", "12", "number"),
-    ("z", "x", "string"),
-    ("b", "true", "boolean"),
-    ("b", "True", "boolean"),
-    ("e", "\na\n", "string"),
-]
+    ("e", "a", "string"), ("e", "1", "number"), ("e", "b", "string"), ("y", "hi", "string"), ("y", "12", "number"),
+    ("z", "null", "null"), ("z", "12", "number"), ("z", "x", "string"), ("b", "true", "boolean"),
+    ("b", "True", "boolean"), ("e", "\na\n", "string"),
+]  # fmt: skip
 STRINGS = {
     "type": "object",
     "properties": {
@@ -113,18 +105,10 @@ STRINGS = {
     "additionalProperties": {"type": "integer"},
 }
 OF_STRINGS = [
-    ("s", "ab", "string"),
-    ("s", "a", "string"),
-    ("s", "\nab\n", "string"),
-    ("s", "abcde", "string"),
-    ("p", "aaa", "string"),
-    ("p", "b", "string"),
-    ("p", "\naa\n", "string"),
-    ("d", "2026-11-25", "string"),
-    ("d", "x", "string"),
-    ("q", "12", "number"),
-    ("q", "x", "string"),
-]
+    ("s", "ab", "string"), ("s", "a", "string"), ("s", "\nab\n", "string"), ("s", "abcde", "string"),
+    ("p", "aaa", "string"), ("p", "b", "string"), ("p", "\naa\n", "string"), ("d", "2026-11-25", "string"),
+    ("d", "x", "string"), ("q", "12", "number"), ("q", "x", "string"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

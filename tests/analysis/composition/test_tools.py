@@ -7,8 +7,8 @@ import random
 import re
 from typing import Any
 
-import numpy as np
 import pytest
+from masks import row
 from shares import share
 
 import maskwright as mw
@@ -179,12 +179,6 @@ def test_tools_in_json_text() -> None:
     assert verdicts([call("now", "{}")], json.dumps(TOOLS)) == "w"
 
 
-def masked(matcher: Any) -> set[int]:
-    words = np.zeros(-(-VOCABULARY.size // 32), np.uint32)
-    matcher.fill(words)
-    return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_masks_of_raw_patches_are_those_of_the_pattern(seed: int) -> None:
     tools = mw.read_tools([APPLY], **RAW, choice="apply_patch")
@@ -200,7 +194,7 @@ def test_masks_of_raw_patches_are_those_of_the_pattern(seed: int) -> None:
         wanted = {i for i, data in enumerate(VOCABULARY.tokens) if i and twin.run(data, state) >= 0}
         if twin.is_accepting[state]:
             wanted.add(0)
-        found = masked(matcher)
+        found = row(matcher)
         assert found == wanted, (text, sorted(VOCABULARY.tokens[i] for i in found ^ wanted))
         going_on = sorted(wanted - {0})
         if not going_on:
@@ -218,7 +212,7 @@ def test_masks_are_what_is_allowed(text: str, in_json: Any, raw: Any) -> None:
     for store, whole in ((in_json, inside), (raw, f"x <raw apply_patch>{text}</raw> y")):
         matcher = store.matcher()
         for byte in whole.encode():
-            found = masked(matcher)
+            found = row(matcher)
             assert found == {i for i in range(VOCABULARY.size) if matcher.is_allowed(i)}
             alone = matcher.fork()
             assert all(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -102,32 +101,6 @@ def test_a_text_without_parts_is_a_grammar() -> None:
     assert isinstance(mw.read_llguidance('start: "a"{2}'), mw.Grammar)
     unused = mw.read_llguidance('start: "a" | never <|x|>\nnever: "b" never\nother: %json {}')
     assert isinstance(unused, mw.Grammar)
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("start: @foo", "1:8: no grammar is named 'foo'"),
-        ('start: "a" %json {"type": "strin"}', "<llguidance>:1:12: %json: "),
-        ('start: %lark { x: "a" }', "1:15: there is no rule 'start'"),
-        ("start: %json {", "%json is followed by no valid JSON"),
-        ('start: "a" %json "x.json"', "<llguidance>:1:12: %json is followed by a str; expected a schema"),
-        ({"grammars": [{"json_schema": "x.json"}]}, "grammar 0 has as json_schema a str; expected a schema"),
-        (
-            {"grammars": [{"lark_grammar": "start: @x"}, {"name": "x", "json_schema": ["x.json"]}]},
-            "grammar 1 has as json_schema a list",
-        ),
-        ({"grammars": []}, 'expected {"grammars": [...]}'),
-        ({"grammars": [1]}, "grammar 0 is an int"),
-        ({"grammars": [{}]}, "grammar 0 has neither lark_grammar, a text, nor json_schema"),
-        ({"grammars": [{"lark_grammar": "start: /a/", "name": 3}]}, "grammar 0 has the name 3"),
-        ('{"grammars": [', "this is not JSON"),
-        ('start: "a" %lark {\nstart: /(/\n}', "2:"),
-    ],
-)
-def test_errors_say_what_and_where(source, message: str) -> None:
-    with pytest.raises(mw.MaskwrightError, match=re.escape(message)):
-        mw.read_llguidance(source)
 
 
 def test_circles_and_deep_nesting_are_refused() -> None:

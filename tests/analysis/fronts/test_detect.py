@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from front_cases import GBNF, random_gbnf
 from paths import ROOT, SHARED
+from written_cases import parameters
 
 import maskwright as mw
 from maskwright.analysis.fronts import detect, parse_gbnf, parse_llguidance, read_grammar
@@ -15,47 +16,7 @@ from maskwright.analysis.fronts import detect, parse_gbnf, parse_llguidance, rea
 PEERS = SHARED / "peer_grammars"
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ('root ::= "a"', "gbnf"),
-        ('# x\n\n  root ::=\n "a"', "gbnf"),
-        ('a.b ::= "a"\nroot ::= a.b', "ebnf"),
-        ('root ::= Token(3) "a"', "ebnf"),
-        ('root[max_tokens=3] ::= "a"', "ebnf"),
-        ('root ::= "a"\n  "b"', "ebnf"),
-        ("root ::= [^]", "ebnf"),
-        ('root ::= [^"] "Regex(" # Token (x)', "gbnf"),
-        ('root ::= "\'" ("\\\\" [^\\n]', "gbnf"),
-        ('start: "a"', "lark"),
-        ("?start: A\nA: /[a-z]{2,3}/\n%import common.INT", "lark"),
-        ('start: x{"a"}\nx{y}: y', "lark"),
-        ('start: "%json" | "a::b" // %json', "lark"),
-        ("%import common.INT\nstart: INT", "lark"),
-        ('%llguidance {}\nstart: "a"', "llguidance"),
-        ('start: %json {"type": "object"}', "llguidance"),
-        ('start: "a"{2,3}', "llguidance"),
-        ("start: <|end|>", "llguidance"),
-        ("start: x\nx[lazy]: /a/", "llguidance"),
-        ('start: "a"{2}\n# b\n', "llguidance"),
-        ('start: "a" {2}', "llguidance"),
-        ('start: "a" </s>', "llguidance"),
-        ('# my grammar\nstart: "a" "b"\n%ignore " "\n', "lark"),
-        ('start: "a" # R&D, x<y>, "b"{2}\n', "lark"),
-        ("start: LINE WORD\nLINE: / [^\\n]{1,5}\\n/\nWORD: /[a-z]+/\n%ignore /\\t/\n", "lark"),
-        ("start: A\nA: / <b>[^&]*/\n", "lark"),
-        ("start: A\nA: /a\n @b/x\n", "lark"),
-        ("// maskwright: lexing = contextual\nstart: A\nA: /a/ & /b/\n", "lark"),
-        ("start: A\nA: /a/ & ~/b/", "llguidance"),
-        ("start: @other", "llguidance"),
-        ('{"type": "object"}', "schema"),
-        (' {"a": 1, ', "schema"),
-        ("{2,3}", "regex"),
-        ("[a-z]+", "regex"),
-        ("(?:a|b)*", "regex"),
-        ("", "regex"),
-    ],
-)
+@pytest.mark.parametrize(("text", "language"), parameters("fronts", "languages"))
 def test_languages_of_texts(text: str, language: str) -> None:
     assert detect(text) == language
 

@@ -13,25 +13,9 @@ from maskwright.analysis.fronts import parse_gbnf, parse_llguidance, to_gbnf, to
 from maskwright.analysis.grammar import Grammar
 
 ALPHABET = [
-    b"a",
-    b"b",
-    b"if",
-    b"(",
-    b")",
-    b" ",
-    b"1",
-    b"2.",
-    b",",
-    b'"',
-    b"\\",
-    b"-",
-    b"]",
-    b"^",
-    "é".encode(),
-    b"\n",
-    b"{",
+    b"a", b"b", b"if", b"(", b")", b" ", b"1", b"2.", b",", b'"', b"\\", b"-", b"]", b"^", "é".encode(), b"\n", b"{",
     b"}",
-]
+]  # fmt: skip
 VOCABULARY = mw.Vocabulary.from_tokens(
     [b"</s>", *ALPHABET, *(bytes([b]) for b in range(128) if bytes([b]) not in ALPHABET)], eos=[0]
 )

@@ -16,9 +16,9 @@ from engine_cases import (
     random_longest_grammar,
     random_verbatim_grammar,
     random_vocabulary,
-    row,
     samples,
 )
+from masks import row
 from naive_engine import NaiveEngine
 from shares import share
 from typer.testing import CliRunner

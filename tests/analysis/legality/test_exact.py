@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import cast
 
 import numpy as np
 import pytest
 from grammars import make_grammar, random_grammar
 from lark import Lark
-from lark_parser import LalrParser, Stack
 from naive import affordable_length, contexts, is_prefix, never_legal, prefixes
 from naive_lr import unchecked_tables
 from shares import share
@@ -39,6 +38,8 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
+from maskwright.validation.oracle_live import Stack
+from maskwright.validation.oracle_parsing import Parser
 
 Word = tuple[int, ...]
 KINDS: tuple[Kind, ...] = ("never", "always", "jointly")
@@ -106,15 +107,21 @@ class Stacks:
     """All feasible stacks of up to `depth` states, on Lark's own automaton: the naive twin of the search."""
 
     def __init__(self, grammar: Grammar, depth: int) -> None:
-        self.parser = LalrParser(grammar)
-        (bottom,) = self.parser.initial
-        self.after: dict[int, list[Stack]] = {START: [bottom]}
-        level = [bottom]
+        self.parser = Parser(grammar, "all")
+        self.shift = cache(lambda stack, terminal: self.parser.shift((stack,), f"T{terminal}"))
+        self.after: dict[int, list[Stack]] = {START: [*self.parser.initial.stacks]}
+        level = self.after[START]
         for _ in range(depth - 1):
-            edges = [(stack, symbol, to) for stack in level for symbol, to in self.parser.go[stack.top].items()]
-            level = [stack.push(to) for stack, _, to in edges]
-            for (_, symbol, _), stack in zip(edges, level, strict=True):
-                self.after.setdefault(symbol, []).append(stack)
+            edges = [
+                (symbol, (to, stack))
+                for stack in level
+                for symbol, to in self.parser.shifts[stack[0]].items()
+                if symbol != "$END"
+            ]
+            level = [stack for _, stack in edges]
+            for symbol, stack in edges:
+                if symbol.startswith("T"):
+                    self.after.setdefault(int(symbol[1:]), []).append(stack)
             if len(level) > 2000:
                 break
         self.terminals = range(grammar.n_terminals)
@@ -126,7 +133,7 @@ class Stacks:
     def accepts(self, stack: Stack, word: Word) -> bool:
         stacks: tuple[Stack, ...] = (stack,)
         for terminal in word:
-            stacks = self.parser.shift(stacks, terminal)
+            stacks = tuple(dict.fromkeys(after for one in stacks for after in self.shift(one, terminal)))
         return bool(stacks)
 
     def refutes(self, kind: str, context: Word, first: Word, second: Word) -> bool:

@@ -231,16 +231,10 @@ def test_limits_of_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_spelling() -> None:
     terminals = (
-        Terminal("IF", "if", literal="if"),
-        Terminal("NAME", "[a-z]+"),
-        Terminal("COLON", ":", literal=":"),
-        Terminal("NL", r"\n"),
-        Terminal("IN", None),
-        Terminal("DE", None),
-        Terminal("OPEN", r"\(", literal="("),
-        Terminal("CLOSE", r"\)", literal=")"),
-        Terminal("PLUS", r"\+", literal="+"),
-    )
+        Terminal("IF", "if", literal="if"), Terminal("NAME", "[a-z]+"), Terminal("COLON", ":", literal=":"),
+        Terminal("NL", r"\n"), Terminal("IN", None), Terminal("DE", None), Terminal("OPEN", r"\(", literal="("),
+        Terminal("CLOSE", r"\)", literal=")"), Terminal("PLUS", r"\+", literal="+"),
+    )  # fmt: skip
     layout = Layout(newline=3, indent=4, dedent=5, brackets=((6, 7),))
     grammar = Grammar("g", terminals, ("start",), (Rule(9, (0,)),), 9, layout=layout)
     block = (0, 1, 2, 3, 4, 1, 6, 1, 7, 3, 0, 1, 8, 8, 1, 3, 5, 1)

@@ -12,10 +12,7 @@ from naive_store import WaysUp
 
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders
-from maskwright.analysis.legality.follow import (
-    build_follow_graph,
-    sentential_forms,
-)
+from maskwright.analysis.legality.follow import build_follow_graph, sentential_forms
 from maskwright.analysis.legality.graph import to_svg
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.loading import load_grammar

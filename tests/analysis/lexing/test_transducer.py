@@ -291,10 +291,7 @@ def test_which_terminals_make_the_lexer_back_up_for_ever() -> None:
 
 @pytest.mark.parametrize(
     "terminals",
-    [
-        'A: /a(?=[ab]{40}c)/\nB: "a"\nC: "b"\nD: /[ab]{41}c/\n',
-        'A: "a"\nB: "b"\nC: "c"\nD: /[ab]*a[ab]{10}c/\n',
-    ],
+    ['A: /a(?=[ab]{40}c)/\nB: "a"\nC: "b"\nD: /[ab]{41}c/\n', 'A: "a"\nB: "b"\nC: "c"\nD: /[ab]*a[ab]{10}c/\n'],
 )
 def test_endless_backing_up_is_refused_before_there_are_thousands_of_states(
     terminals: str, monkeypatch: pytest.MonkeyPatch

@@ -7,11 +7,11 @@ import random
 import re
 import shutil
 import subprocess
-import tomllib
 
 import pytest
-from library_cases import CASES, accepted, byte_parser, library_grammar, records, refused, sampled
+from library_cases import byte_parser, library_grammar, records, sampled
 from shares import share
+from written_cases import written
 
 from maskwright.analysis.lr.conflicts import conflicts
 
@@ -48,20 +48,10 @@ def test_conflicts() -> None:
     assert all(re.search(r"typedef_(?:name|member) : (?:plain |qualifiers )?NAME \.", reading) for reading in readings)
 
 
-@pytest.mark.parametrize("text", accepted("c"))
-def test_accepts(text: bytes) -> None:
-    assert byte_parser("c").refusal(text) is None
-
-
-@pytest.mark.parametrize(("text", "at"), refused("c"))
-def test_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("c").refusal(text) == at
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(GCC is None, reason="gcc is not installed")
 def test_gcc_agrees() -> None:
-    cases = tomllib.loads((CASES / "c.toml").read_text(encoding="utf-8"))
+    cases = written("c")
     for case in cases["accept"]:
         assert errors(case["text"]) == [], case["name"]
     for case in cases["refuse"]:

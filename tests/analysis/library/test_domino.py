@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import domino_tasks
 import pytest
-from library_cases import accepted, byte_parser, library_grammar, refused, sampled
-
-from maskwright.analysis.lr.conflicts import conflicts
+from library_cases import byte_parser, sampled, texts_of
 
 TASKS = tuple(domino_tasks.IS)
 
 
-def every(cases: Any) -> list[Any]:
-    return [
-        pytest.param(task, *case.values, id=f"{task}, {case.id}") for task in TASKS for case in cases(f"domino.{task}")
-    ]
-
-
 @pytest.mark.parametrize("task", TASKS)
-def test_conflicts(task: str) -> None:
-    assert conflicts(library_grammar(f"domino.{task}")) == ()
-
-
-@pytest.mark.parametrize(("task", "text"), every(accepted))
-def test_accepts(task: str, text: bytes) -> None:
-    assert byte_parser(f"domino.{task}").refusal(text) is None and domino_tasks.IS[task](text.decode())
-
-
-@pytest.mark.parametrize(("task", "text", "at"), every(refused))
-def test_refuses(task: str, text: bytes, at: int) -> None:
-    assert byte_parser(f"domino.{task}").refusal(text) == at and not domino_tasks.IS[task](text.decode())
+def test_python_takes_the_same(task: str) -> None:
+    for part, is_one in (("accept", True), ("refuse", False)):
+        texts = texts_of(f"domino.{task}", part)
+        assert [text for text in texts if domino_tasks.IS[task](text.decode()) != is_one] == []
 
 
 @pytest.mark.parametrize("task", TASKS)

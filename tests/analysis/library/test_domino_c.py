@@ -6,25 +6,9 @@ import random
 
 import domino_c
 import pytest
-from library_cases import accepted, byte_parser, library_grammar, refused, sampled
-
-from maskwright.analysis.lr.conflicts import conflicts
+from library_cases import byte_parser, sampled
 
 with_gcc = pytest.mark.skipif(domino_c.GCC is None, reason="gcc is not installed")
-
-
-def test_conflicts() -> None:
-    assert conflicts(library_grammar("domino.c")) == ()
-
-
-@pytest.mark.parametrize("text", accepted("domino.c"))
-def test_accepts(text: bytes) -> None:
-    assert byte_parser("domino.c").refusal(text) is None
-
-
-@pytest.mark.parametrize(("text", "at"), refused("domino.c"))
-def test_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("domino.c").refusal(text) == at
 
 
 def test_drawn_programs() -> None:

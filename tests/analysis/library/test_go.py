@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import random
 import sys
-import tomllib
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from library_cases import CASES, accepted, byte_parser, library_grammar, records, refused
+from library_cases import byte_parser, records
 from paths import ROOT
-
-from maskwright.analysis.lr.conflicts import conflicts
+from written_cases import written
 
 sys.path.insert(0, str(ROOT / "reports" / "bench"))
 import gofmt
@@ -28,7 +26,7 @@ ENDS = {"p", "x", "f", "a", "T", "1", "b", "c", "2", "R", "r", "g", ")", "]", "}
 
 @functools.cache
 def file_cases() -> dict[str, list[dict[str, object]]]:
-    return tomllib.loads((CASES / "go.toml").read_text(encoding="utf-8"))
+    return written("go")
 
 
 def drawn(n: int, seed: int) -> Iterator[bytes]:
@@ -60,20 +58,6 @@ def needs_gofmt() -> None:
     why = gofmt.missing()
     if why is not None:
         pytest.skip(why)
-
-
-def test_conflicts() -> None:
-    assert conflicts(library_grammar("go")) == ()
-
-
-@pytest.mark.parametrize("text", accepted("go"))
-def test_accepts(text: bytes) -> None:
-    assert byte_parser("go").refusal(text) is None
-
-
-@pytest.mark.parametrize(("text", "at"), refused("go"))
-def test_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("go").refusal(text) == at
 
 
 def test_gofmt_says_the_same_of_the_cases() -> None:

@@ -6,11 +6,11 @@ import functools
 import re
 import shutil
 import subprocess
-import tomllib
 
 import pytest
-from library_cases import CASES, accepted, byte_parser, library_grammar, records, refused, sampled
+from library_cases import byte_parser, library_grammar, records, sampled
 from paths import ROOT
+from written_cases import written
 
 from maskwright.analysis.lr.conflicts import conflicts
 
@@ -42,19 +42,9 @@ def test_conflicts() -> None:
     assert all("variable : name ." in conflict.actions[1].items for conflict in found)
 
 
-@pytest.mark.parametrize("text", accepted("java"))
-def test_accepts(text: bytes) -> None:
-    assert byte_parser("java").refusal(text) is None
-
-
-@pytest.mark.parametrize(("text", "at"), refused("java"))
-def test_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("java").refusal(text) == at
-
-
 @pytest.mark.slow
 def test_javac_agrees() -> None:
-    cases = tomllib.loads((CASES / "java.toml").read_text(encoding="utf-8"))
+    cases = written("java")
     verdicts = javac([case["text"] for kind in ("accept", "refuse") for case in cases[kind]])
     for case, verdict in zip(cases["accept"] + cases["refuse"], verdicts, strict=True):
         assert (verdict == "ok") == ("at" not in case), (case["name"], verdict)

@@ -9,9 +9,7 @@ import re
 from typing import Any
 
 import pytest
-from library_cases import accepted, byte_parser, library_grammar, records, refused, sampled
-
-from maskwright.analysis.lr.conflicts import conflicts
+from library_cases import byte_parser, library_grammar, records, sampled, texts_of
 
 NAMES = ("json", "json.compact", "json.indent2")
 
@@ -27,39 +25,10 @@ def python_takes(data: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_conflicts(name: str) -> None:
-    assert conflicts(library_grammar(name)) == ()
-
-
-@pytest.mark.parametrize("text", accepted("json"))
-def test_json_accepts(text: bytes) -> None:
-    assert byte_parser("json").refusal(text) is None and python_takes(text)
-
-
-@pytest.mark.parametrize(("text", "at"), refused("json"))
-def test_json_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("json").refusal(text) == at and not python_takes(text)
-
-
-@pytest.mark.parametrize("text", accepted("json.compact"))
-def test_compact_accepts(text: bytes) -> None:
-    assert byte_parser("json.compact").refusal(text) is None and python_takes(text)
-
-
-@pytest.mark.parametrize(("text", "at"), refused("json.compact"))
-def test_compact_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("json.compact").refusal(text) == at
-
-
-@pytest.mark.parametrize("text", accepted("json.indent2"))
-def test_indent2_accepts(text: bytes) -> None:
-    assert byte_parser("json.indent2").refusal(text) is None and python_takes(text)
-
-
-@pytest.mark.parametrize(("text", "at"), refused("json.indent2"))
-def test_indent2_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("json.indent2").refusal(text) == at
+def test_python_takes_the_same() -> None:
+    for name in NAMES:
+        assert [text for text in texts_of(name, "accept") if not python_takes(text)] == []
+    assert [text for text in texts_of("json", "refuse") if python_takes(text)] == []
 
 
 @pytest.mark.parametrize(

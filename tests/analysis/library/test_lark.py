@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from lark_syntax import accepts
-from library_cases import accepted, byte_parser, library_grammar, mutants, refused, sampled
+from library_cases import byte_parser, library_grammar, mutants, sampled, texts_of
 from paths import ROOT, SHARED
 
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr.conflicts import conflicts
 
 NOT_LARK = "reports/bench/grammars/python.lark"
 """In the dialect of llguidance, with & and ~ in terminals."""
@@ -30,18 +29,9 @@ def grammar_files() -> list[Path]:
     return [path for folder in folders for path in sorted(folder.rglob("*.lark"))]
 
 
-def test_conflicts() -> None:
-    assert conflicts(library_grammar("lark")) == ()
-
-
-@pytest.mark.parametrize("text", accepted("lark"))
-def test_accepts(text: bytes) -> None:
-    assert byte_parser("lark").refusal(text) is None and accepts(text.decode())
-
-
-@pytest.mark.parametrize(("text", "at"), refused("lark"))
-def test_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("lark").refusal(text) == at and not accepts(text.decode())
+def test_lark_takes_the_same() -> None:
+    assert [text for text in texts_of("lark", "accept") if not accepts(text.decode())] == []
+    assert [text for text in texts_of("lark", "refuse") if accepts(text.decode())] == []
 
 
 @pytest.mark.parametrize("path", grammar_files(), ids=lambda path: "/".join(path.parts[-3:]))

@@ -6,14 +6,14 @@ import ast
 import functools
 import sys
 import sysconfig
-import tomllib
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
-from library_cases import CASES, byte_parser, library_grammar, records, sampled
+from library_cases import byte_parser, library_grammar, records, sampled
 from shares import share
+from written_cases import written
 
 from maskwright.analysis.lr.conflicts import conflicts
 
@@ -23,7 +23,7 @@ CHANGED = ("f'{x:\n", "f'{x:a\n", "f'{\nx:\n", 'f"{x:\n', "f'{f'{y:\n", r"rf'{x:
 
 @functools.cache
 def groups() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = tomllib.loads((CASES / "python.toml").read_text(encoding="utf-8"))["texts"]
+    found: list[dict[str, Any]] = written("python")["texts"]
     return found
 
 

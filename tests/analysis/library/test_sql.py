@@ -5,9 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from library_cases import accepted, byte_parser, library_grammar, records, refused
-
-from maskwright.analysis.lr.conflicts import conflicts
+from library_cases import byte_parser, records, texts_of
 
 SYNTAX = ("syntax error", "incomplete input", "unrecognized token")
 TABLES = "create table t (a, b, c, d); create table u (a, b, c, d); create view v as select * from t"
@@ -45,30 +43,10 @@ def needs_sqlite_3_40() -> None:
         pytest.skip(f"Python's sqlite3 is {sqlite3.sqlite_version}; the cases are of 3.40")
 
 
-def test_conflicts() -> None:
-    assert conflicts(library_grammar("sql")) == ()
-
-
-@pytest.mark.parametrize("text", accepted("sql"))
-def test_accepts(text: bytes) -> None:
-    assert byte_parser("sql").refusal(text) is None
-
-
-@pytest.mark.parametrize(("text", "at"), refused("sql"))
-def test_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("sql").refusal(text) == at
-
-
-@pytest.mark.parametrize("text", accepted("sql"))
-def test_sqlite_accepts(text: bytes) -> None:
+def test_sqlite_takes_the_same() -> None:
     needs_sqlite_3_40()
-    assert complaints(text.decode()) == []
-
-
-@pytest.mark.parametrize(("text", "at"), refused("sql"))
-def test_sqlite_refuses(text: bytes, at: int) -> None:
-    needs_sqlite_3_40()
-    assert complaints(text.decode()) != []
+    assert [text for text in texts_of("sql", "accept") if complaints(text.decode())] == []
+    assert [text for text in texts_of("sql", "refuse") if not complaints(text.decode())] == []
 
 
 def test_real_statements() -> None:

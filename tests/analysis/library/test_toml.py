@@ -5,9 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from library_cases import accepted, byte_parser, library_grammar, mutants, records, refused, sampled
-
-from maskwright.analysis.lr.conflicts import conflicts
+from library_cases import byte_parser, mutants, records, sampled, texts_of
 
 PIECES = (
     '"', '""', '"""', "'", "'''", "\\", "\n", "\r\n", "\r", " ", "\t", "=", ".", ",", "[", "]", "[[", "]]", "{", "}", "#", "0", "1", "-",
@@ -29,21 +27,11 @@ def is_about_names(complaint: str | None) -> bool:
     return complaint is not None and complaint.startswith(("Cannot ", "Duplicate "))
 
 
-def test_conflicts() -> None:
-    assert conflicts(library_grammar("toml")) == ()
-
-
-@pytest.mark.parametrize("text", accepted("toml"))
-def test_accepts(text: bytes) -> None:
-    assert byte_parser("toml").refusal(text) is None
-    # tomllib has no leap seconds, and leaves a byte order mark to whoever opens the file
-    assert complaint(text.decode("utf-8-sig").replace("59:60", "59:59")) is None
-
-
-@pytest.mark.parametrize(("text", "at"), refused("toml"))
-def test_refuses(text: bytes, at: int) -> None:
-    assert byte_parser("toml").refusal(text) == at
-    assert complaint(text.decode()) is not None
+def test_tomllib_takes_the_same() -> None:
+    """It has no leap seconds, and leaves a byte order mark to whoever opens the file."""
+    for text in texts_of("toml", "accept"):
+        assert complaint(text.decode("utf-8-sig").replace("59:60", "59:59")) is None, text
+    assert [text for text in texts_of("toml", "refuse") if complaint(text.decode()) is None] == []
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,7 @@ def test_the_language_stays_for_many(first: int) -> None:
 @pytest.mark.parametrize(
     ("text", "rules"),
     [
-        (
-            "S : P b\nP : R | P R\nR : a |",
-            "S : P b | P : | P : P+ | P+ : R+ | P+ : P+ R+ | R+ : a",
-        ),
+        ("S : P b\nP : R | P R\nR : a |", "S : P b | P : | P : P+ | P+ : R+ | P+ : P+ R+ | R+ : a"),
         ("S : N S a | b\nN : c |", "S : N+ S a | S : S a | S : b | N+ : c"),
         ("S : A\nA : B | a\nB : A | b", "S : A | A : a | A : b"),
         ("S : S S | a |", "S : | S : S+ | S+ : S+ S+ | S+ : a"),

@@ -96,10 +96,7 @@ def test_the_cycle_is_named(text: str, cycle: str, is_hidden: bool) -> None:
             r"before the end of the text the parser would reduce for ever \([AB] -> [AB] -> [AB]\)",
         ),
         ("S : N S a | M b\nN : \nM : ", r"before b the parser would reduce for ever \(N -> N\)"),
-        (
-            "S : N K S a | M b\nN : \nM : \nK : ",
-            r"before b the parser would reduce for ever \(K -> N -> K\)",
-        ),
+        ("S : N K S a | M b\nN : \nM : \nK : ", r"before b the parser would reduce for ever \(K -> N -> K\)"),
     ],
 )
 def test_one_action_messages(text: str, fault: str) -> None:

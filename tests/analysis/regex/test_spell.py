@@ -20,23 +20,9 @@ from maskwright.analysis.regex.spell import FACTORED_FROM, in_bytes, of_columns,
 from maskwright.analysis.regex.tree import ANY, Chars, Node, Repeat, sequence, size
 
 SINGLES = (
-    "a",
-    "b",
-    "é",
-    "😀",
-    ".",
-    "[ab]",
-    "[^a]",
-    r"\w",
-    r"\p{L}",
-    "^",
-    "$",
-    "[]",
-    "[^]",
-    r"[^é-\u{1F600}]",
-    r"[\u{800}-\u{FFFF}]",
-    "ab",
-)
+    "a", "b", "é", "😀", ".", "[ab]", "[^a]", r"\w", r"\p{L}", "^", "$", "[]", "[^]", r"[^é-\u{1F600}]",
+    r"[\u{800}-\u{FFFF}]", "ab",
+)  # fmt: skip
 AROUND = ("({})", "(?={})", "(?!{})", "(?<!a)", r"\b{}", "(^|{})", "({}|$)")
 LIMIT = 20_000
 ANYTHING = Repeat(ANY, 0, None)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from random_schemas import Schemas
 from shares import share
+from written_cases import parameters
 
 import maskwright as mw
 from maskwright.analysis.schema import mistakes as module
@@ -17,47 +18,7 @@ from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.mistakes import Stated, contradiction
 
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
-CASES: list[tuple[Any, str]] = [
-    (
-        {"title": "t", "type": "string", "minLength": 5, "maxLength": 3, "pattern": "a"},
-        'at the root: no value satisfies the schema: type "string", minLength 5 and maxLength 3 contradict one another',
-    ),
-    ({"type": "string", "enum": [1, 2]}, 'type "string" and enum [1, 2] contradict one another'),
-    ({"type": "string", "format": "date", "maxLength": 3}, 'type "string", format "date" and maxLength 3 contradict'),
-    ({"enum": [], "title": "t"}, "schema: enum [] allows nothing"),
-    ({"not": {}}, "schema: not {} allows nothing"),
-    (
-        {
-            "type": "object",
-            "properties": {"a": {"type": "integer", "minimum": 5, "maximum": 3}, "b": {"minLength": 2}},
-            "required": ["b", "a"],
-            "additionalProperties": False,
-        },
-        'type "object" and required ["a"] at the root; type "integer", minimum 5 and maximum 3 at /properties/a contradict',
-    ),
-    (
-        {"type": "object", "properties": {"b": {}}, "required": ["b", "a"], "additionalProperties": False},
-        'type "object", required ["a"] and additionalProperties false contradict',
-    ),
-    (
-        {"type": "object", "properties": {"b": False}, "required": ["a", "b"]},
-        'type "object" and required ["b"] at the root; false at /properties/b contradict',
-    ),
-    ({"allOf": [{"type": "string"}, {"minLength": 1}, {"type": "null"}]}, '"string" at /allOf/0; type "null" at /allOf/2'),
-    ({"anyOf": [{"enum": []}, {"enum": []}]}, "enum [] at /anyOf/0; enum [] at /anyOf/1 contradict one another"),
-    (
-        {"type": "array", "items": {"enum": [1]}, "uniqueItems": True, "minItems": 2},
-        'type "array", uniqueItems true and minItems 2 at the root; enum [1] at /items contradict',
-    ),
-    ({"$ref": "#/$defs/node", "$defs": {"node": NODE, "other": {}}}, 'required ["next"] at /$defs/node; $ref '),
-    (
-        {"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/x", "minLength": 1, "definitions": {"x": False}},
-        '$ref "#/definitions/x" at the root; false at /definitions/x contradict',
-    ),
-    ({"type": "object", "properties": {"a": {}}, "unevaluatedProperties": False, "required": ["b"]}, "satisfies the schema"),
-    (False, "at the root: no value satisfies the schema"),
-    ({"enum": [[]], "const": "x" * 100}, 'enum [[]] and const "' + "x" * 39 + " ... " + "x" * 14 + '" contradict'),
-]  # fmt: skip
+CASES = parameters("schemas", "contradictions")
 
 
 @pytest.mark.parametrize(("schema", "message"), CASES)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from counted_schemas import counted_schema, counted_value
-from json_judge import is_text_of
-from naive_json_texts import is_legal
+from naive_json_texts import is_legal, is_text_of
 from schema_cases import check_graph
 from shares import share
 
@@ -50,7 +49,7 @@ def test_counted_arrays_mean_what_jsonschema_says(is_unique: bool, n: int) -> No
                 text = text.replace("1.0", "1")
             is_valid = oracle.is_valid(value)
             n_instances += is_valid
-            assert is_text_of(graph, text) == is_legal(Texts(graph), text.encode()) == is_valid, (schema, text)
+            assert is_legal(Texts(graph), text.encode()) == is_valid, (schema, text)
     assert n_instances > 2 * n and n_states > n // 4 and n_refused < n // 10, (n_instances, n_states, n_refused)
 
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from json_judge import is_instance
+from naive_json_texts import is_instance
 from schema_cases import same_graphs
 
 from maskwright.analysis.errors import SchemaError

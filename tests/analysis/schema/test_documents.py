@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from json_judge import is_text_of
+from naive_json_texts import is_text_of
 
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema.documents import has_names

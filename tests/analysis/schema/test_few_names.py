@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from json_judge import is_text_of
+from naive_json_texts import is_text_of
 from shares import share
 
 from maskwright.analysis.errors import SchemaError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from json_judge import is_text_of
+from naive_json_texts import is_text_of
 from schema_cases import check_graph
 
 from maskwright.analysis.schema.graph import build_graph

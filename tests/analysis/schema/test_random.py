@@ -8,7 +8,7 @@ from random import Random
 from typing import Any, Literal
 
 import pytest
-from json_judge import is_text_of
+from naive_json_texts import is_text_of
 from random_schemas import Schemas, random_value
 from schema_cases import check_graph, same_graphs
 from shares import share

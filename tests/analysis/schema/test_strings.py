@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from json_judge import is_text_of
+from naive_json_texts import is_text_of
 from random_patterns import random_pattern
 from shares import share
 
@@ -50,22 +50,9 @@ def is_utf8(data: bytes) -> bool:
 def test_only_valid_utf8_is_a_string() -> None:
     rng = random.Random(0)
     pieces = [
-        b"a",
-        b"\x7f",
-        b"\x80",
-        b"\xbf",
-        b"\xc0",
-        b"\xc1",
-        b"\xc2",
-        b"\xdf",
-        b"\xe0",
-        b"\xed",
-        b"\xef",
-        b"\xf0",
-        b"\xf4",
-        b"\xf5",
-        b"\xff",
-    ]
+        b"a", b"\x7f", b"\x80", b"\xbf", b"\xc0", b"\xc1", b"\xc2", b"\xdf", b"\xe0", b"\xed", b"\xef", b"\xf0",
+        b"\xf4", b"\xf5", b"\xff",
+    ]  # fmt: skip
     pieces += [b"\x9f", b"\xa0", b"\x8f", b"\x90", "é".encode(), "€".encode(), "😀".encode()]
     for _ in range(20_000):
         data = b"".join(rng.choice(pieces) for _ in range(rng.randint(0, 5)))

@@ -13,12 +13,12 @@ import pytest
 from huggingface_cases import (
     BOS,
     EOS,
-    JSON_TEXT,
     N_ROWS,
     PAD,
     PAIRS_TEXT,
     PIECES,
     PROMPT,
+    STORES,
     check,
     generate,
     model,
@@ -53,43 +53,51 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("seeds", share(parts(20, 5), 1), ids=str)
-@pytest.mark.parametrize("mode", MODES)
-def test_every_way_of_decoding_yields_legal_texts(mode: str, seeds: range) -> None:
-    """Twenty seeds of models and samples for each."""
+@pytest.mark.parametrize(
+    ("kind", "mode", "seeds"),
+    [
+        *share([("json", mode, seeds) for seeds in parts(20, 5) for mode in MODES], len(MODES)),
+        *share([("schema", mode, range(n, 2 * n or 2)) for n in (0, 2) for mode in MODES], len(MODES)),
+    ],
+)
+def test_every_way_of_decoding_yields_legal_texts(kind: str, mode: str, seeds: range) -> None:
+    """Of models and samples."""
     ended = 0
     for seed in seeds:
-        processor = MaskwrightLogitsProcessor(store())
+        processor = MaskwrightLogitsProcessor(STORES[kind]())
         prompt = PROMPT[: 3 + seed]
         found = generate(processor, [prompt], seed, model=model(seed), **MODES[mode])
-        ended += check(processor, found, len(prompt))
-    if "greedy" not in mode and "lookup" not in mode:
+        ended += check(processor, found, len(prompt), [kind])
+    if "greedy" not in mode and "lookup" not in mode and (kind == "json" or 0 in seeds):
         assert ended, "no text ended by itself: the test would not see a wrong end"
 
 
-@pytest.mark.parametrize("seeds", share([range(1), range(1, 4), range(4, 10)], 1), ids=str)
+@pytest.mark.parametrize(
+    ("kind", "seeds"),
+    share([*((kind, range(1)) for kind in ("json", "schema")), ("schema", range(1, 3)), ("json", range(1, 10))], 2),
+)
 @pytest.mark.parametrize("do_sample", [False, True])
-def test_assisted_decoding(do_sample: bool, seeds: range) -> None:
+def test_assisted_decoding(do_sample: bool, kind: str, seeds: range) -> None:
     """The processor is called by both models, with prefixes that grow and shrink."""
     for seed in seeds:
-        processor = MaskwrightLogitsProcessor(store())
+        processor = MaskwrightLogitsProcessor(STORES[kind]())
         options = {"assistant_model": model(seed + 1), "do_sample": do_sample}
         found = generate(processor, [PROMPT], seed, model=model(seed), **options)
-        check(processor, found, len(PROMPT))
+        check(processor, found, len(PROMPT), [kind])
         if not do_sample:
-            plain = generate(MaskwrightLogitsProcessor(store()), [PROMPT], seed, model=model(seed), do_sample=False)
-            assert found.tolist() == plain.tolist()
+            alone = MaskwrightLogitsProcessor(STORES[kind]())
+            assert found.tolist() == generate(alone, [PROMPT], seed, model=model(seed), do_sample=False).tolist()
 
 
 @pytest.mark.parametrize("seeds", share([range(1), range(1, 5)], 1), ids=str)
 @pytest.mark.parametrize("beams", [1, 3])
-def test_a_left_padded_batch_of_eight_with_two_grammars(beams: int, seeds: range) -> None:
-    texts = [JSON_TEXT, PAIRS_TEXT] * 4
-    prompts = [PROMPT[: 2 + 4 * i] for i in range(8)]
+@pytest.mark.parametrize("kinds", [["json", "pairs"] * 4, ["schema", "pattern", "json", "schema"]], ids=len)
+def test_a_left_padded_batch_with_several_stores(kinds: list[str], beams: int, seeds: range) -> None:
+    prompts = [PROMPT[: 2 + 4 * i] for i in range(len(kinds))]
     for seed in seeds:
-        processor = MaskwrightLogitsProcessor([store(text) for text in texts])
+        processor = MaskwrightLogitsProcessor([STORES[kind]() for kind in kinds])
         found = generate(processor, prompts, seed, do_sample=beams == 1, num_beams=beams, num_return_sequences=beams)
-        check(processor, found, len(prompts[-1]), texts)
+        check(processor, found, len(prompts[-1]), kinds)
 
 
 def test_rows_of_a_batch_are_as_alone() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from masks import ids
 from naive_composition import LETTERS, random_case
 from shares import share
 
@@ -21,27 +22,9 @@ from tests.decoding.composition.test_random import parts_of, vocabulary_of
 
 JSON_LETTERS = '"\\/bnu0123[]{},: ae<>'
 PIECES = [
-    '{"',
-    '":',
-    '",',
-    '"}',
-    "}}",
-    "]}",
-    '"a',
-    '\\"',
-    "\\u00",
-    '\\"b"',
-    '"]',
-    "}<",
-    '"<',
-    "] <",
-    "}\n",
-    "</",
-    " <",
-    "1<",
-    "e<",
-    '"e',
-]
+    '{"', '":', '",', '"}', "}}", "]}", '"a', '\\"', "\\u00", '\\"b"', '"]', "}<", '"<', "] <", "}\n", "</", " <",
+    "1<", "e<", '"e',
+]  # fmt: skip
 
 
 def naive_fill(cursor: Cursor, words: np.ndarray, exits: Exits) -> None:
@@ -89,7 +72,7 @@ def walk(store: mw.ComposedStore, rng: random.Random, steps: int, kinds: set[typ
         for _ in range(steps):
             check_readings(matcher, store, kinds)
             check_kept(matcher, store, words)
-            allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+            allowed = sorted(ids(words))
             for token in rng.sample(range(store.vocabulary.size), 4):
                 assert matcher.is_allowed(token) == bool(words[token >> 5] >> np.uint32(token & 31) & 1)
             if rng.random() < 0.8:

@@ -15,6 +15,7 @@ from typing import Any
 import naive_structural_tags
 import numpy as np
 import pytest
+from masks import mask_of
 from naive_composition import Case, automaton_of
 from shares import share
 
@@ -25,12 +26,7 @@ from maskwright.decoding.composition.json_string_cursor import JsonStringCursor
 
 NAMES = {"get": r'\{"k":"(?:a|ab)"\}', "get_all": "a(?:b|ba)*;", "gets": "[ab]+", "set": '"[ab]+"'}
 """The arguments of some tools: of JSON, of a grammar, of a pattern, inside a JSON string."""
-KEY = {
-    "type": "object",
-    "properties": {"k": {"enum": ["a", "ab"]}},
-    "required": ["k"],
-    "additionalProperties": False,
-}
+KEY = {"type": "object", "properties": {"k": {"enum": ["a", "ab"]}}, "required": ["k"], "additionalProperties": False}
 PARTS: dict[str, Any] = {
     "GET": mw.load_schema(KEY, whitespace="compact"),
     "GET_ALL": "start: W\nW: /a(?:b|ba)*;/",
@@ -65,12 +61,6 @@ def wanted_of(said: list[int], dfa: Dfa = DFA) -> set[int]:
     return {
         token for token, data in enumerate(TOKENS) if (dfa.run(data, state) >= 0 if token else dfa.is_accepting[state])
     }
-
-
-def mask_of(matcher: mw.Matcher) -> set[int]:
-    words = np.full(matcher.store.n_words, 0xFFFFFFFF, np.uint32)
-    matcher.try_fill(words)
-    return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
 def check(matcher: mw.Matcher, said: list[int]) -> set[int]:
@@ -264,15 +254,8 @@ def interrupted(at: int, *, is_late: bool) -> Iterator[None]:
 STRIDE = 11
 """Where nothing is known there are many calls: of so many one is interrupted."""
 INTERRUPTED = [
-    b"a",
-    b"a<get",
-    b'<get>{"k":"a',
-    b'<get>{"k":"ab"}',
-    b"<get_all>ab",
-    b"a<gets>ab",
-    b'<set>"a',
-    b'<set>"a"',
-]
+    b"a", b"a<get", b'<get>{"k":"a', b'<get>{"k":"ab"}', b"<get_all>ab", b"a<gets>ab", b'<set>"a', b'<set>"a"',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("is_late", [False, True])

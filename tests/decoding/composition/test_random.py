@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-import numpy as np
 import pytest
+from masks import mask_of
 from naive_composition import LETTERS, Case, automaton_of, json_prefix_lives, random_case, random_pattern
 from shares import share
 
@@ -34,16 +34,6 @@ def parts_of(case: Case, rng: random.Random) -> dict[str, object]:
         else:
             found[name] = mw.load_regex(pattern)
     return found
-
-
-def mask_of(matcher: object, store: object) -> set[int]:
-    words = np.zeros(-(-store.vocabulary.size // 32), np.uint32)
-    try:
-        matcher.fill(words)
-    except mw.DeadEndError:
-        return set()
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return set(np.flatnonzero(bits).tolist())
 
 
 @pytest.mark.parametrize("seed", share(range(60), 3))
@@ -78,7 +68,7 @@ def walk(matcher: object, store: object, dfa: object, rng: random.Random, case: 
         wanted = {i for i, data in enumerate(tokens) if data and dfa.run(data, state) >= 0}
         if dfa.is_accepting[state]:
             wanted.add(0)
-        found = mask_of(matcher, store)
+        found = mask_of(matcher)
         shown = (case, text, sorted(tokens[i] for i in found ^ wanted))
         assert found == wanted, shown
         assert matcher.is_accepting() == bool(dfa.is_accepting[state]), shown
@@ -89,12 +79,12 @@ def walk(matcher: object, store: object, dfa: object, rng: random.Random, case: 
         if rng.random() < 0.2:
             other = matcher.fork()
             other.advance(rng.choice(going_on))
-            assert mask_of(matcher, store) == wanted, shown
+            assert mask_of(matcher) == wanted, shown
         token = rng.choice(going_on)
         matcher.advance(token)
         if rng.random() < 0.3:
             matcher.rollback()
-            assert mask_of(matcher, store) == wanted, shown
+            assert mask_of(matcher) == wanted, shown
             matcher.advance(token)
         text += tokens[token]
     return 14
@@ -105,44 +95,12 @@ def test_strings_of_json(seed: int) -> None:
     """A pattern inside a JSON string of a schema: all spellings of what it says, and no other text."""
     rng = random.Random(seed)
     letters = [
-        "a",
-        "b",
-        '"',
-        "\\",
-        "n",
-        "u",
-        "0",
-        "1",
-        "6",
-        "d",
-        "8",
-        "3",
-        "c",
-        "é",
-        "\n",
-        "/",
-        ":",
-        "{",
-        "}",
-        "k",
-        " ",
-    ]
+        "a", "b", '"', "\\", "n", "u", "0", "1", "6", "d", "8", "3", "c", "é", "\n", "/", ":", "{", "}", "k", " ",
+    ]  # fmt: skip
     pieces = [
-        "\\u",
-        "\\n",
-        '\\"',
-        "\\u00",
-        "\\u006",
-        "\\ud83d",
-        "\\ude00",
-        '":',
-        '"}',
-        '{"k":',
-        '"a',
-        "\\\\",
-        '\\u0061"',
+        "\\u", "\\n", '\\"', "\\u00", "\\u006", "\\ud83d", "\\ude00", '":', '"}', '{"k":', '"a', "\\\\", '\\u0061"',
         'b"}',
-    ]
+    ]  # fmt: skip
     for _ in range(3):
         pattern = random_pattern(rng) + rng.choice(["", "\n", "é?", '"', "(?:\\U0001f600|n)*", "[^c]?"])
         dfa = automaton_of(Case("", {}, pattern))
@@ -181,7 +139,7 @@ def test_strings_of_json(seed: int) -> None:
                 wanted = {i for i, data in enumerate(tokens) if i and lives(text + data.decode())}
                 if text.startswith(HEAD) and inside_and_behind(text)[1] == "}":
                     wanted.add(0)
-                found = mask_of(matcher, store)
+                found = mask_of(matcher)
                 assert found == wanted, (pattern, text, sorted(tokens[i] for i in found ^ wanted))
                 going_on = sorted(wanted - {0})
                 if not going_on:

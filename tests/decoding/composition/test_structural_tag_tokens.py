@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import naive_structural_tags
-import numpy as np
 import pytest
+from masks import mask_of
 from naive_structural_tags import VOCABULARY, Text, random_tag
 from shares import share
 
@@ -20,12 +20,6 @@ SMALL = mw.Vocabulary("small", (b"", *(one.encode() for one in VOCABULARY[1:])),
 
 def store_of(form: dict[str, Any], vocabulary: mw.Vocabulary = SMALL) -> mw.ComposedStore:
     return mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": form}), vocabulary)
-
-
-def mask_of(matcher: mw.Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.try_fill(words)
-    return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
 
 
 @pytest.mark.parametrize("seed", share(range(120), 3))

@@ -82,20 +82,14 @@ def test_only_values_that_begin_in_the_ending_are_chosen() -> None:
 def test_the_style_is_kept(style: Any) -> None:
     schema = member({"type": "array", "items": {"type": "integer"}, "minItems": 2, "default": [3, 4]})
     value = {"n": [3, 4]}
-    expected = {
-        "json.dumps": json.dumps(value),
-        "indent2": json.dumps(value, indent=2),
-    }.get(style, json.dumps(value, separators=(",", ":")))
+    expected = {"json.dumps": json.dumps(value), "indent2": json.dumps(value, indent=2)}.get(
+        style, json.dumps(value, separators=(",", ":"))
+    )
     assert ending(schema, style=style) == expected.encode()
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"$schema": "http://json-schema.org/draft-07/schema#"},
-        {"$id": "https://example.com/it"},
-    ],
+    "more", [{}, {"$schema": "http://json-schema.org/draft-07/schema#"}, {"$id": "https://example.com/it"}]
 )
 def test_places_are_told_apart_where_they_allow_the_same(more: Any) -> None:
     """Nodes are shared; references, patterns and further members have values of their own."""

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 import pytest
 from checked_texts import checked_texts
-from engine_cases import longest, random_vocabulary, row, vocabulary_of
+from engine_cases import longest, random_vocabulary, vocabulary_of
 from grammars import random_expressions, random_tails
+from masks import row
 from naive_engine import NaiveEngine
 from oracle import Oracle
 from shares import parts, share

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, vocabulary_of
+from engine_cases import longest, vocabulary_of
 from engines import ENGINES, Says, said_by
+from masks import ids
 from naive_engine import NaiveEngine
 from paths import TESTS
 from shares import every

@@ -8,8 +8,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, real_store, row, vocabulary_of
+from engine_cases import longest, real_store, vocabulary_of
 from grammars import JSON
+from masks import ids, row
 
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -27,23 +28,9 @@ NAME: /[a-z]+/
 @cache
 def chains() -> Store:
     words = [
-        b"x",
-        b" if",
-        b" else",
-        b"lambda",
-        b":",
-        b"(",
-        b")",
-        b" ",
-        b"**",
-        b"not ",
-        b" if x else",
-        b"lambda x:",
-        b"x**",
-        b"))",
-        b"[",
-        b"]",
-    ]
+        b"x", b" if", b" else", b"lambda", b":", b"(", b")", b" ", b"**", b"not ", b" if x else", b"lambda x:", b"x**",
+        b"))", b"[", b"]",
+    ]  # fmt: skip
     return compile_store(longest(CHAINS, "chains"), vocabulary_of(*words))
 
 

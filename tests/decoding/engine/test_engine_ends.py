@@ -12,7 +12,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, vocabulary_of
+from engine_cases import longest, vocabulary_of
+from masks import ids
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.grammar.grammar import Conflicts

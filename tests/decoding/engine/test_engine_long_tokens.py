@@ -6,8 +6,9 @@ import random
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, vocabulary_of
+from engine_cases import longest, vocabulary_of
 from grammars import JSON
+from masks import ids
 from naive_engine import NaiveEngine
 from shares import share
 

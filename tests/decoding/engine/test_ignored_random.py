@@ -6,7 +6,8 @@ import random
 import re
 
 import pytest
-from engine_cases import row, vocabulary_of
+from engine_cases import vocabulary_of
+from masks import row
 from naive_engine import NaiveEngine
 from random_patterns import random_pattern
 from shares import share

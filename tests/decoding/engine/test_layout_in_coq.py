@@ -31,22 +31,9 @@ _NEWLINE: /(\r?\n[ \t\f]*)+/
 """The parser takes whatever the lexer and the layout give it, so refusals are the layout's."""
 
 PIECES = (
-    b"x",
-    b"(",
-    b")",
-    b"\n",
-    b"\r\n",
-    b" ",
-    b"  ",
-    b"    ",
-    b"        ",
-    b"\t",
-    b"\f",
-    b"\n ",
-    b"\n  ",
-    b"\n\t",
+    b"x", b"(", b")", b"\n", b"\r\n", b" ", b"  ", b"    ", b"        ", b"\t", b"\f", b"\n ", b"\n  ", b"\n\t",
     b"\n        ",
-)
+)  # fmt: skip
 BYTES = {10: "LineFeed", 32: "Blank", 9: "Tab", 12: "FormFeed", 13: "Other"}
 HEAD = """
 From Coq Require Import List.

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import (
-    MAKERS,
-    random_vocabulary,
-    row,
-)
+from engine_cases import MAKERS, random_vocabulary
+from masks import row
 from shares import share
 
 from maskwright.analysis.errors import MaskwrightError

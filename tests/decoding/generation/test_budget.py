@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from library_cases import accepted
+from library_cases import texts_of
 from shares import share
 
 import maskwright as mw
@@ -92,7 +92,7 @@ def cut_texts(source: str, n: int) -> None:
     if source == "python":
         texts = [Path(module.__file__).read_bytes()[:3000] for module in (textwrap, bisect, keyword)]
     else:
-        texts = [parameter.values[0] for parameter in accepted(source)]
+        texts = texts_of(source, "accept")
     for seed in range(n):
         text = rng.choice(texts)
         prompt = text[: rng.randint(0, len(text))]

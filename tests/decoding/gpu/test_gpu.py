@@ -15,15 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from engine_cases import (
-    ids,
-    longest,
-    random_layout_grammar,
-    random_longest_grammar,
-    random_vocabulary,
-    row,
-    vocabulary_of,
-)
+from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from masks import ids, row
 from paths import ROOT
 from shares import share
 

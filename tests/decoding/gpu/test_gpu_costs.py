@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, row, vocabulary_of
+from engine_cases import longest, vocabulary_of
+from masks import ids, row
 from numba.core import config
 from paths import ROOT
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, row, vocabulary_of
+from engine_cases import longest, vocabulary_of
 from fake_cuda import FakeCuda, FakeNumba, FakeTorch, as_array, kernels
+from masks import ids, row
 
 from maskwright.decoding.gpu import devices, gpu
 from maskwright.decoding.logits import apply_rows, staging

@@ -9,16 +9,11 @@ import string
 
 import numpy as np
 import pytest
-from engine_cases import contextual, longest, row, vocabulary_of
+from engine_cases import contextual, longest, vocabulary_of
+from masks import row
 
 import maskwright as mw
-from maskwright.analysis.errors import (
-    DeadEndError,
-    IllegalTokenError,
-    LimitError,
-    MaskwrightError,
-    UnknownNameError,
-)
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, UnknownNameError
 from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.names import lexer
 from maskwright.stores.build import compile_store
@@ -34,22 +29,9 @@ COMMENT: /#[a-z]*#/
 %ignore COMMENT
 """
 TOKENS = (
-    b"foo",
-    b"foobar",
-    b"bar",
-    b"fo",
-    b"o.x",
-    b"foo;",
-    b"foo.",
-    b" foo",
-    b"no",
-    b"none",
-    b"r;",
-    b"o)",
-    b".foo",
-    b"\xc3",
-    b"\xc3\xa9t",
-)
+    b"foo", b"foobar", b"bar", b"fo", b"o.x", b"foo;", b"foo.", b" foo", b"no", b"none", b"r;", b"o)", b".foo",
+    b"\xc3", b"\xc3\xa9t",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

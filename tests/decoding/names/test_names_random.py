@@ -13,9 +13,9 @@ from engine_cases import (
     random_layout_grammar,
     random_longest_grammar,
     random_vocabulary,
-    row,
     samples,
 )
+from masks import row
 from naive_engine import NaiveEngine
 from naive_names import continuation, is_left, spelled
 from shares import share

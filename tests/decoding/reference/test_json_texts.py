@@ -74,11 +74,7 @@ CASES: dict[str, tuple[SchemaGraph, bytes, bytes | None]] = {
     "other key goes on": (graph((plain("", others=(1,)),), WORD), b'{"x":null,"xy"', b":"),
     "key twice by an escape": (graph((plain("", others=(1,)),), WORD), b'{"x":null,"\\u0078"', None),
     "classes of keys": (graph((plain("b", NO_NODE, others=(1,), key_automaton=B_KEYS),), WORD), b'{"', b"\\b"),
-    "key of an automaton": (
-        graph((plain("b", NO_NODE, others=(1,), key_automaton=B_KEYS),), WORD),
-        b'{"b',
-        b"\\ab",
-    ),
+    "key of an automaton": (graph((plain("b", NO_NODE, others=(1,), key_automaton=B_KEYS),), WORD), b'{"b', b"\\ab"),
     # orders
     "order of keys": (graph((plain("ab", ranks=(1, 0)),), WORD), b'{"a":null', b"}"),
     "others come last": (graph((plain("ab", ranks=(0, 1), others=(1,)),), WORD), b'{"c":null,"a"', None),
@@ -94,11 +90,7 @@ CASES: dict[str, tuple[SchemaGraph, bytes, bytes | None]] = {
         b"[null,",
         b"-0123456789",
     ),
-    "no more contained": (
-        graph((Arrays((), 1, 0, None, Contained(0, 1, (), 2)),), WORD, INTEGER),
-        b"[1,",
-        b"n",
-    ),
+    "no more contained": (graph((Arrays((), 1, 0, None, Contained(0, 1, (), 2)),), WORD, INTEGER), b"[1,", b"n"),
     "unique words": (graph((Arrays((), 1, 0, None, None, True),), WORD), b"[null", b"]"),
     "unique strings": (
         graph((Arrays((), 1, 0, None, None, True),), (StringLiterals((b"a", b"ab")),)),
@@ -131,11 +123,7 @@ CASES: dict[str, tuple[SchemaGraph, bytes, bytes | None]] = {
     "number may end": (graph((Arrays((), 1, 0, None),), INTEGER), b"[1", b",0123456789]"),
     "number may not end": (graph((Arrays((), 1, 0, None),), INTEGER), b"[-", b"123456789"),
     # both readings
-    "two readings": (
-        graph((plain("a", 1), plain("a", 2)), WORD, INTEGER),
-        b'{"a":',
-        b"-0123456789n",
-    ),
+    "two readings": (graph((plain("a", 1), plain("a", 2)), WORD, INTEGER), b'{"a":', b"-0123456789n"),
     "one reading is left": (graph((plain("a", 1), plain("b", 2)), WORD, INTEGER), b'{"b":', b"-0123456789"),
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from masks import ids
 from paths import SHARED
 from shares import share
 
@@ -107,7 +108,7 @@ def test_texts_drawn_under_masks_are_instances(n: int) -> None:
         matcher = store.matcher()
         while not matcher.is_finished() and len(matcher.said()) < 300:
             matcher.fill(words)
-            tokens = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+            tokens = sorted(ids(words))
             closing = [t for t in tokens if t == eos or vocabulary.tokens[t][:1] in b'"}],:']
             matcher.advance(rng.choice(closing if closing and rng.random() < 0.5 else tokens))
         if not matcher.is_finished():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from counted_schemas import counted_schema, counted_value
 from json_endings import JsonEndings
-from json_judge import is_text_of
+from naive_json_texts import is_text_of
 from schema_masks import SPACINGS, follow
 
 import maskwright as mw

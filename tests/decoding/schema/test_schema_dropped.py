@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from masks import mask_of
 from schema_masks import TOKENS, VOCABULARY
 from shares import share
 
@@ -33,11 +34,7 @@ def store_of(schema: Any) -> SchemaStore:
 
 
 def allowed(matcher: Any) -> set[bytes]:
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    if not matcher.try_fill(words):
-        return set()
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    return {TOKENS[token] for token in np.flatnonzero(bits).tolist() if token < len(TOKENS)}
+    return {TOKENS[token] for token in mask_of(matcher) if token < len(TOKENS)}
 
 
 @pytest.mark.parametrize(

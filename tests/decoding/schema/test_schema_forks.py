@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from masks import check_mask
 from paths import SHARED
 
 import maskwright as mw
@@ -45,15 +46,6 @@ def store() -> SchemaStore:
 
 def n_threads(matcher: Any) -> int:
     return int(matcher.text._memory[matcher.text._memory[constants.STATE]])
-
-
-def check_mask(matcher: Any) -> None:
-    """The mask has the tokens that can be read, and no others."""
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.fill(words)
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
-    wrong = [token for token in range(matcher.store.vocabulary.size) if bits[token] != matcher.is_allowed(token)]
-    assert not wrong, (matcher.said(), [matcher.store.vocabulary.tokens[token] for token in wrong[:8]])
 
 
 @pytest.mark.parametrize(("begin", "end"), [(b'{"a":', b"}"), (b"[", b"]"), (b'{"a":[', b"]}")])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
-import pickle
 import threading
 from typing import Any
 
@@ -34,18 +32,10 @@ def store(vocabulary: mw.Vocabulary) -> SchemaStore:
     return build_schema_store(mw.load_schema(SCHEMA, style="any"), vocabulary)
 
 
-def allowed(matcher: Any) -> list[bytes]:
-    vocabulary = matcher.store.vocabulary
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.fill(words)
-    bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: vocabulary.size]
-    return [vocabulary.tokens[token] for token in np.flatnonzero(bits)]
-
-
 def spelled(matcher: Any, text: bytes) -> None:
     """Advance by bytes, looking at each byte's token in the mask before."""
     for byte in text:
-        assert bytes([byte]) in allowed(matcher), (matcher.said(), byte)
+        assert bytes([byte]) in matcher.allowed_tokens(as_bytes=True), (matcher.said(), byte)
         matcher.advance_bytes(bytes([byte]))
 
 
@@ -64,7 +54,7 @@ def test_legal_texts(store: SchemaStore, text: str) -> None:
     assert matcher.is_accepting()
     matcher.advance(store.vocabulary.eos[0])
     assert matcher.is_finished()
-    assert allowed(matcher) == []
+    assert matcher.allowed_tokens(as_bytes=True) == []
 
 
 MINIMAL = {
@@ -81,10 +71,7 @@ MINIMAL = {
 
 @pytest.mark.parametrize(
     "value",
-    [
-        {"a/b": "\x7f\u2028\t😀", 'q"\n': "\x07"},
-        {'q"\n': "é\\", "a/b": "", "n": "\x1f\b", "other\x00": '\\"\n'},
-    ],
+    [{"a/b": "\x7f\u2028\t😀", 'q"\n': "\x07"}, {'q"\n': "é\\", "a/b": "", "n": "\x1f\b", "other\x00": '\\"\n'}],
 )
 def test_minimal_escapes_are_those_of_the_standard_library(vocabulary: mw.Vocabulary, value: dict[str, str]) -> None:
     store = build_schema_store(mw.load_schema(MINIMAL, escapes="minimal"), vocabulary)
@@ -210,49 +197,6 @@ def test_illegal_texts_stop_at_the_first_wrong_byte(store: SchemaStore, text: st
     assert matcher.said() == data[:legal]
 
 
-@pytest.mark.parametrize("back", [0, 1, 2, 3])
-def test_a_pickle_remembers_as_many_tokens_as_the_matcher(store: SchemaStore, back: int) -> None:
-    matcher, batch = store.matcher(max_rollback=3), store.batch(2, 3)
-    for part in (b"{", b'"name"', b":", b'"a', b'"'):
-        matcher.advance_bytes(part)
-        batch.advance_bytes(1, part)
-    matcher.rollback(back)
-    batch.rollback(1, back)
-    again, texts = pickle.loads(pickle.dumps(matcher)), pickle.loads(pickle.dumps(batch))
-    assert repr(again) == repr(matcher) and f"{3 - back} of 3 tokens" in repr(again)
-    for undo in (matcher.rollback, again.rollback, lambda n: texts.rollback(1, n)):
-        with pytest.raises(mw.MaskwrightError, match=f"cannot roll back {4 - back} tokens"):
-            undo(4 - back)
-        undo(3 - back)
-    assert matcher.said() == again.said() == b'{"name"'
-    assert allowed(again) == allowed(matcher)
-
-
-def test_rollback_fork_reset(store: SchemaStore) -> None:
-    matcher = store.matcher(max_rollback=4)
-    for part in (b"{", b'"name"', b":", b'"a', b'"', b"}"):
-        matcher.advance_bytes(part)
-    other = matcher.fork()
-    other.rollback(3)
-    assert other.said() == b'{"name":'
-    assert matcher.is_accepting() and not other.is_accepting()
-    other.advance_bytes(b'"b"}')
-    with pytest.raises(mw.MaskwrightError, match="cannot roll back 5"):
-        matcher.rollback(5)
-    assert copy.copy(matcher).said() == pickle.loads(pickle.dumps(matcher)).said() == matcher.said()
-    matcher.reset()
-    assert matcher.said() == b"" and b"{" in allowed(matcher)
-    eos = store.vocabulary.eos[0]
-    with pytest.raises(mw.IllegalTokenError, match="not complete"):
-        matcher.advance(eos)
-    matcher.advance_bytes(b'{"name":""}')
-    matcher.advance(eos)
-    with pytest.raises(mw.IllegalTokenError, match="after the end"):
-        matcher.advance_bytes(b" ")
-    matcher.rollback()
-    assert not matcher.is_finished() and matcher.is_accepting()
-
-
 def test_a_long_text_takes_little_memory(vocabulary: mw.Vocabulary) -> None:
     store = build_schema_store(mw.load_schema({"type": "array", "items": {"type": "array"}}), vocabulary)
     matcher = store.matcher()
@@ -264,49 +208,6 @@ def test_a_long_text_takes_little_memory(vocabulary: mw.Vocabulary) -> None:
     assert matcher.is_accepting()
 
 
-def test_step_and_replay(store: SchemaStore) -> None:
-    vocabulary = store.vocabulary
-    by_text = {text: token for token, text in reversed(list(enumerate(vocabulary.tokens)))}
-    tokens = [by_text[bytes([byte])] for byte in b'{"name":"ab"}']
-    first, second = store.matcher(), store.matcher()
-    words, other = (np.zeros(store.n_words, np.uint32) for _ in range(2))
-    for token in tokens:
-        first.step(token, words)
-        second.advance(token)
-        second.fill(other)
-        assert np.array_equal(words, other)
-    assert store.matcher().replay(tokens) == len(tokens)
-    assert store.matcher().replay([*tokens[:3], tokens[0], *tokens]) == 3
-    with pytest.raises(mw.IllegalTokenError, match="out of range"):
-        first.advance(vocabulary.size)
-    with pytest.raises(mw.IllegalTokenError, match="expected an integer"):
-        first.advance("a")  # type: ignore[arg-type]
-    assert not first.is_allowed(tokens[0]) and first.is_allowed(vocabulary.eos[0])
-
-
-def test_a_batch(store: SchemaStore) -> None:
-    for n_threads in (1, 3):
-        batch = store.batch(5, n_threads=n_threads)
-        words = np.zeros((5, store.n_words), np.uint32)
-        batch.advance_bytes(1, b'{"name":"')
-        batch.advance_bytes(2, b'{"age":1')
-        batch.copy(1, 3)
-        batch.fill(words)
-        for slot in range(5):
-            matcher = store.matcher()
-            matcher.advance_bytes((b"", b'{"name":"', b'{"age":1', b'{"name":"', b"")[slot])
-            row = np.zeros(store.n_words, np.uint32)
-            matcher.fill(row)
-            assert np.array_equal(row, words[slot])
-        with pytest.raises(mw.MaskwrightError, match="slot 5"):
-            batch.fill(words, [5])
-        tokens = [store.vocabulary.tokens.index(b"{"), -1, -1, -1, store.vocabulary.tokens.index(b"}")]
-        with pytest.raises(mw.IllegalTokenError, match="slot 4"):
-            batch.advance(tokens)
-        assert batch.is_allowed(0, store.vocabulary.tokens.index(b'"'))
-        assert repr(batch).startswith("<Batch")
-
-
 def test_matchers_in_many_threads(store: SchemaStore, vocabulary: mw.Vocabulary) -> None:
     others = [build_schema_store(mw.load_schema({"enum": [f"v{i}", i]}), vocabulary) for i in range(8)]
     wrong: list[str] = []
@@ -315,7 +216,9 @@ def test_matchers_in_many_threads(store: SchemaStore, vocabulary: mw.Vocabulary)
         matcher = others[number].matcher()
         for _ in range(200):
             matcher.reset()
-            if sorted(allowed(matcher)) != sorted(set(allowed(others[number].matcher()))):
+            if sorted(matcher.allowed_tokens(as_bytes=True)) != sorted(
+                set(others[number].matcher().allowed_tokens(as_bytes=True))
+            ):
                 wrong.append("mask")
             matcher.advance_bytes(f'"v{number}"'.encode())
             if not matcher.is_accepting():
@@ -331,11 +234,7 @@ def test_matchers_in_many_threads(store: SchemaStore, vocabulary: mw.Vocabulary)
 
 @pytest.mark.parametrize(
     ("pattern", "legal", "illegal"),
-    [
-        (r"\d{4}-\d\d", b"2024-10", b"2024/"),
-        (r'"[^"\n]*"|\\', b'"a\\b"', b'"\n'),
-        (r"(a|b)*abb", b"ababb", b"abc"),
-    ],
+    [(r"\d{4}-\d\d", b"2024-10", b"2024/"), (r'"[^"\n]*"|\\', b'"a\\b"', b'"\n'), (r"(a|b)*abb", b"ababb", b"abc")],
 )
 def test_patterns(vocabulary: mw.Vocabulary, pattern: str, legal: bytes, illegal: bytes) -> None:
     store = build_schema_store(mw.load_regex(pattern), vocabulary)
@@ -357,7 +256,7 @@ def test_choices(vocabulary: mw.Vocabulary) -> None:
 def test_whitespace_and_order(vocabulary: mw.Vocabulary) -> None:
     compact = build_schema_store(mw.load_schema(SCHEMA, whitespace="compact", key_order="schema"), vocabulary)
     matcher = compact.matcher()
-    assert allowed(matcher) == [b"{"]
+    assert matcher.allowed_tokens(as_bytes=True) == [b"{"]
     spelled(matcher, b'{"name":"a","age":1}')
     with pytest.raises(mw.IllegalTokenError):
         compact.matcher().advance_bytes(b'{"age')
@@ -382,7 +281,7 @@ def test_a_fork_while_another_thread_fills(store: SchemaStore) -> None:
         workspace.work[constants.BUSY] = 1
         child = os.fork()
         if child == 0:
-            legal = allowed(store.matcher())
+            legal = store.matcher().allowed_tokens(as_bytes=True)
             os._exit(0 if b"{" in legal else 1)
         workspace.work[constants.BUSY] = 0
         _, status = os.waitpid(child, 0)

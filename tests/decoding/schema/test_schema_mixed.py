@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from json_endings import JsonEndings
+from masks import mask_of
 from mixed_schemas import schema, whole_texts
 from naive_json_texts import is_legal
-from schema_masks import END, TOKENS, VOCABULARY, expected, filled
+from schema_masks import END, TOKENS, VOCABULARY, expected
 from shares import parts, share
 
 import maskwright as mw
@@ -131,7 +132,7 @@ def test_more_names_than_are_named_come_to_an_end() -> None:
     data = "{" + ",".join(f'"{number}":1' for number in numbers[:-1])
     matcher.advance_bytes(data.encode())
     readings = interpreter.read_bytes(interpreter.start(), data.encode())
-    assert filled(matcher) == expected(interpreter, readings)
+    assert mask_of(matcher) == expected(interpreter, readings)
     last = f'"{numbers[-1]}"'.encode()
     matcher.advance_bytes(b",")
     for n in range(1, len(last)):
@@ -139,7 +140,7 @@ def test_more_names_than_are_named_come_to_an_end() -> None:
         assert not takes(matcher, last[:n] + bytes([wrong]))
     matcher.advance_bytes(last + b":1")
     readings = interpreter.read_bytes(readings, b"," + last + b":1")
-    assert filled(matcher) == expected(interpreter, readings)
+    assert mask_of(matcher) == expected(interpreter, readings)
     assert not takes(matcher, b",") and takes(matcher, b"}")
 
 
@@ -157,7 +158,7 @@ def test_items_of_a_greatest_length_are_used_up_within_a_character(schema: dict[
     for more in (f'"{first}', "\\u00"):
         data += more
         matcher.advance_bytes(data.encode()[len(matcher.said()) :])
-        assert filled(matcher) == expected(interpreter, interpreter.read_bytes(interpreter.start(), data.encode()))
+        assert mask_of(matcher) == expected(interpreter, interpreter.read_bytes(interpreter.start(), data.encode()))
     matcher.rollback()
     assert not takes(matcher, b"\xc3") and not takes(matcher, b"\\u00e")
     assert takes(matcher, b"\xc4") and takes(matcher, b"\\u000")
@@ -221,7 +222,7 @@ def check(seed: int) -> int:
         assert interpreter.is_complete(readings) == is_legal(texts, text), (one, text)
     n_masks = 0
     for matcher, readings, endings in steps(texts, rng, rng.choice((8, 20, 30))):
-        found, wanted = filled(matcher), expected(endings.interpreter, readings)
+        found, wanted = mask_of(matcher), expected(endings.interpreter, readings)
         text = matcher.said()
         assert found == wanted, (one, text, [TOKENS[token] if token < END else "end" for token in found ^ wanted][:8])
         n_masks += 1

@@ -11,15 +11,7 @@ from schema_masks import SPACINGS, follow
 from shares import share
 
 import maskwright as mw
-from maskwright.analysis.schema.shapes import (
-    Arrays,
-    Numbers,
-    SchemaGraph,
-    Spellings,
-    StringLiterals,
-    Strings,
-    Texts,
-)
+from maskwright.analysis.schema.shapes import Arrays, Numbers, SchemaGraph, Spellings, StringLiterals, Strings, Texts
 
 
 def unique_nodes(graph: SchemaGraph) -> list[tuple[object, ...]]:

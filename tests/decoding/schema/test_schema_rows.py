@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from masks import ids
 from shares import share
 
 import maskwright as mw
@@ -84,7 +85,7 @@ def follow(store: mw.SchemaStore, rng: random.Random) -> int:
             break
     for _ in range(4):
         matcher.fill(words)
-        found = set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+        found = ids(words)
         known = {b"": readings}
 
         def read(data: bytes, known: dict[bytes, object] = known) -> object:
@@ -116,7 +117,7 @@ def test_rows_of_groups_say_where_a_byte_of_the_group_stands() -> None:
         sets = []
         for row in voc[at : at + 2].tolist():
             bits = voc[row : row + voc[layout.N_ROW_WORDS]] if row else np.zeros(voc[layout.N_ROW_WORDS], np.int32)
-            sets.append(set(np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little")).tolist()))
+            sets.append(ids(bits))
         tokens = list(enumerate(vocabulary.tokens))
         assert sets[0] == {number for number, token in tokens if token and group_of[token[0]] == group}
         assert sets[1] == {number for number, token in tokens if any(group_of[byte] == group for byte in token[1:])}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from json_judge import is_text_of
+from naive_json_texts import is_text_of
 from schema_cases import DRAFTS, records
 from shares import share
 

@@ -6,7 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, row, vocabulary_of
+from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from masks import row
 from naive import Earley
 from own_process import prints_the_same
 from shares import share

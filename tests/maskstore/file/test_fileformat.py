@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 import re
-import subprocess
-import sys
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from naive_store import python_store
-from paths import TESTS
-from shares import share
 from stores import (
     COMMITTED,
     COMMITTED_ALLOWED,
@@ -122,33 +114,12 @@ def test_integers_take_the_smallest_dtype(tmp_path: Path) -> None:
     save_store(small_store(), tmp_path / "s")
     _, tensors = read_parts(tmp_path / "s")
     found = {name: tensors[name].dtype.str for name in ("nfa.next_state", "nfa.terminal", "nfa.is_accepting", "counts")}
-    assert found == {
-        "nfa.next_state": "|i1",
-        "nfa.terminal": "|u1",
-        "nfa.is_accepting": "|u1",
-        "counts": "|u1",
-    }
+    assert found == {"nfa.next_state": "|i1", "nfa.terminal": "|u1", "nfa.is_accepting": "|u1", "counts": "|u1"}
     assert tensors["vocabulary.token_offsets"].dtype == np.uint16  # the vocabulary has 256 bytes or more
     assert tensors["masks.dense"].dtype == np.uint32
 
 
-# The same bytes
-
-
-@pytest.mark.parametrize("seed", share(["12345", "0", "1"], 1))
-def test_equal_stores_give_equal_bytes_under_every_hash_seed(seed: str, tmp_path: Path) -> None:
-    script = "import sys; from stores import small_store, save_store; save_store(small_store(), sys.argv[1])"
-    tests = TESTS / "support"
-    save_store(small_store(), tmp_path / "here")
-    digests = {hashlib.sha256((tmp_path / "here").read_bytes()).hexdigest()}
-    path = tmp_path / f"seed-{seed}"
-    subprocess.run(
-        [sys.executable, "-c", script, str(path)], cwd=tests, env=os.environ | {"PYTHONHASHSEED": seed}, check=True
-    )
-    digests.add(hashlib.sha256(path.read_bytes()).hexdigest())
-    save_store(load_store(path), tmp_path / "again")
-    digests.add(hashlib.sha256((tmp_path / "again").read_bytes()).hexdigest())
-    assert len(digests) == 1
+# The metadata
 
 
 def test_the_metadata_are_what_the_format_says(tmp_path: Path) -> None:
@@ -295,32 +266,6 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     for mode in (10**20, -1, 0o10000):
         with pytest.raises(MaskwrightError, match=r"mode is .*; expected a file's permissions, as in 0o644"):
             save_store(small_store(), tmp_path / "s", mode=mode)
-
-
-def test_readers_beside_writers_see_whole_files(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    stores = [small_store(True), small_store(False)]
-    save_store(stores[0], path)
-    failures: list[str] = []
-
-    def repeat(action: Callable[[int], object]) -> None:
-        for round_ in range(40):
-            with contextlib.suppress(RuntimeError):
-                try:
-                    action(round_)
-                except StoreError as error:
-                    failures.append(str(error))
-
-    threads = [
-        threading.Thread(target=repeat, args=[lambda i, k=k: save_store(stores[(i + k) % 2], path)]) for k in range(3)
-    ]
-    threads += [threading.Thread(target=repeat, args=[lambda _: load_store(path)]) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert list(tmp_path.iterdir()) == [path]
 
 
 # Committed files

@@ -15,23 +15,9 @@ from maskwright.maskstore.index.build import functions_of, trie_levels
 
 SINGLES = ("a", "b", "[a-c]", "[^a]", "0", "[0-9]", ".", "é", "ab", "name")
 SMALL = [
-    b"</s>",
-    b"a",
-    b"b",
-    b"ab",
-    b"aba",
-    b"ba",
-    b"c",
-    b"0",
-    b"00",
-    b"\xc3",
-    b"\xa9",
-    b"\xc3\xa9",
-    b"a",
-    b"name",
-    b"nam",
+    b"</s>", b"a", b"b", b"ab", b"aba", b"ba", b"c", b"0", b"00", b"\xc3", b"\xa9", b"\xc3\xa9", b"a", b"name", b"nam",
     b"e",
-]
+]  # fmt: skip
 
 
 def naive_index(automaton, vocabulary):

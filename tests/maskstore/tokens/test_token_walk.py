@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import (
-    MAKERS,
-    random_contextual_grammar,
-    random_vocabulary,
-)
+from engine_cases import MAKERS, random_contextual_grammar, random_vocabulary
 from naive import states_after
 from shares import share
 

@@ -19,16 +19,9 @@ from maskwright.maskstore.vocabulary.encoders import MOST_CHARACTERS, Encoder, c
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
 
 TEXTS = (
-    "",
-    "x",
-    " x",
-    "def f(x):\n\treturn x + 1\n",
-    "\n\n    a = 'ü€😀'\r\n",
-    "</s> <s> <|endoftext|> [INST]",
-    "\x00\x7f " * 3,
-    "ﬁ ½ Å é\u0301 \u00a0\u3000 ①",
-    "a" * 3000 + " " * 3000 + "\n" * 100,
-)
+    "", "x", " x", "def f(x):\n\treturn x + 1\n", "\n\n    a = 'ü€😀'\r\n", "</s> <s> <|endoftext|> [INST]",
+    "\x00\x7f " * 3, "ﬁ ½ Å é\u0301 \u00a0\u3000 ①", "a" * 3000 + " " * 3000 + "\n" * 100,
+)  # fmt: skip
 
 
 @cache

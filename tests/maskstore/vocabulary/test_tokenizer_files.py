@@ -259,10 +259,7 @@ def test_known_rank_files_agree_with_tiktoken() -> None:
         ),
         (ranks(ALL_BYTES) + b"ZGU= 255\n", r"id 255 is given to two tokens, b'\\xff' and b'de'"),
         (ranks(ALL_BYTES) + b"ZGU= 99999999999\n", r"id 99999999999 is out of range"),
-        (
-            ranks(ALL_BYTES) + b"ZGU= 300\n",
-            r"44 of the ids 0 to 300 have no token \(256, 257, 258, 259, 260, \.\.",
-        ),
+        (ranks(ALL_BYTES) + b"ZGU= 300\n", r"44 of the ids 0 to 300 have no token \(256, 257, 258, 259, 260, \.\."),
         (ranks(ALL_BYTES) + b"ZGU= " + b"9" * 5000, r"x.tiktoken:257: b'ZGU= 999.*; expected a token in base64"),
         (ranks({b"ab": 0}), r"256 of the 256 single bytes have no token"),
     ],

@@ -21,13 +21,7 @@ from shares import check_examples, share
 from maskwright.analysis.errors import GrammarError, MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.analysis.loading import load_grammar
 from maskwright.maskstore.vocabulary.tokenizer_files import locate
-from maskwright.maskstore.vocabulary.vocabulary import (
-    BUILT_IN,
-    LONGEST_TOKEN,
-    Vocabulary,
-    load_vocabulary,
-    post_tokens,
-)
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, LONGEST_TOKEN, Vocabulary, load_vocabulary, post_tokens
 
 PYTHON_SOURCES = SHARED / "source" / "python.jsonl.xz"
 
