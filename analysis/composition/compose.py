@@ -101,7 +101,9 @@ class Composition:
     @cached_property
     def has_tokens(self) -> bool:
         """Whether a part, or a part of a part, is made of tokens."""
-        return any(isinstance(one, TokenParts) or getattr(one, "has_tokens", False) for one in self._inner)
+        return any(
+            isinstance(one, TokenParts) or (isinstance(one, Composition) and one.has_tokens) for one in self._inner
+        )
 
     @property
     def has_budgets(self) -> bool:
@@ -184,9 +186,7 @@ def composed(name: str, host: Grammar | JsonSchema | TagRules, parts: tuple[Part
 def check_number(parts: Sized) -> None:
     """Raises LimitError for more parts than there are marks."""
     if len(parts) > MOST_PARTS:
-        raise LimitError(
-            f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some of them first, or offer fewer tools"
-        )
+        raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some first, or offer fewer tools")
 
 
 def as_part(source: Any) -> Inner | InJsonString | TokenParts:

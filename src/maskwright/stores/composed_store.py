@@ -106,32 +106,51 @@ class TagStore(TagTables, BaseStore):
 
 
 def build_composed_store(
-    composition: Composition, vocabulary: VocabularySource, build: BuildStore, host_store: Host | None = None
+    composition: Composition,
+    vocabulary: VocabularySource,
+    build: BuildStore,
+    host_of: Callable[[Composition], Host | None] = lambda _: None,
 ) -> ComposedStore:
-    """The store of a composition and a vocabulary.
+    """The store of a composition and a vocabulary. A language with several places is built once.
 
     composition : what `compose` or `read_composition` returns.
     vocabulary : what `load_vocabulary` accepts.
-    build : makes the store of a host or a part, anew or from the cache.
-    host_store : that of a host that is a grammar, if it is there already.
+    build : makes the store of a grammar, a schema or a pattern, anew or from the cache.
+    host_of : the store of a composition's host that is a grammar, where it is there already.
 
     Raises: as `build_store`, for the host and each part; VocabularyError for a special token that
     the vocabulary does not have.
     """
-    vocabulary = as_vocabulary(vocabulary)
-    parts = tuple(_part(part, vocabulary, build) for part in composition.parts)
+    known: dict[tuple[int, str], Any] = {}
+
+    def store_of(inner: Any, tokens: Vocabulary) -> Any:
+        key = id(inner), tokens.digest  # INVARIANT: the composition holds its languages
+        if key not in known:
+            is_composition = isinstance(inner, Composition)
+            known[key] = _composed(inner, tokens, store_of, host_of(inner)) if is_composition else build(inner, tokens)
+        return known[key]
+
+    return store_of(composition, as_vocabulary(vocabulary))  # type: ignore[no-any-return]
+
+
+def _composed(
+    composition: Composition, vocabulary: Vocabulary, store_of: BuildStore, host_store: Host | None
+) -> ComposedStore:
+    """The store of a composition. store_of : makes those of its languages, or knows them."""
+    parts = tuple(_part(part, vocabulary, store_of) for part in composition.parts)
     first = tuple(_first_bytes(part, vocabulary) for part in parts)
     ids = None
     if host_store is not None:
         host, ids = host_store
     elif composition.host.kind == "grammar":
-        host, ids = _host_store(_inner_store(composition.host, marked_vocabulary(vocabulary), build), vocabulary.size)
+        inner = _inner_store(composition.host, marked_vocabulary(vocabulary), store_of)
+        host, ids = _host_store(inner, vocabulary.size)
     elif composition.host.kind == "tag":
         splits_of(vocabulary)  # so that no text waits for them
         host = TagStore(composition.name, vocabulary, composition.host)
         descent_of(host)
     else:
-        host = build(composition.host, vocabulary)
+        host = store_of(composition.host, vocabulary)
     return ComposedStore(composition.name, vocabulary, composition, host, parts, first, ids)
 
 
@@ -141,32 +160,16 @@ def stored_composition(content: ComposedContent, store_of: Callable[[EngineTable
     Raises: as `build_composed_store`.
     """
 
-    @once
+    def host_of(composition: Composition) -> Host | None:
+        host = content.hosts.get(id(composition))
+        return host and (store_of(host[0]), host[1])
+
     def build(inner: Any, tokens: Vocabulary) -> Any:
-        if inner.kind == "composition":
-            host = content.hosts.get(id(inner))
-            return build_composed_store(inner, tokens, build, host and (store_of(host[0]), host[1]))
         if inner.kind == "grammar":
             return store_of(content.tables[inner.digest, tokens.digest])
         return build_schema_store(inner, tokens)
 
-    return build(content.composition, content.vocabulary)  # type: ignore[no-any-return]
-
-
-def once(build: BuildStore) -> BuildStore:
-    """The same, but for a language that is there already, with the same vocabulary, its store.
-
-    INVARIANT: the caller holds the languages, whose `id`s stand for them.
-    """
-    known: dict[tuple[int, str], Any] = {}
-
-    def found(inner: Any, tokens: Vocabulary) -> Any:
-        key = id(inner), tokens.digest
-        if key not in known:
-            known[key] = build(inner, tokens)
-        return known[key]
-
-    return found
+    return build_composed_store(content.composition, content.vocabulary, build, host_of)
 
 
 def _first_bytes(part: AnyPart, vocabulary: Vocabulary) -> frozenset[int]:

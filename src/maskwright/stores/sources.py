@@ -101,9 +101,9 @@ def store_of(constraint: Constraint | Composition, vocabulary: Vocabulary, build
         return build(source, vocabulary)
     # PERF: what builds a grammar's store is not kept waiting for what reads schemas
     if source.kind == "composition":
-        from maskwright.stores.composed_store import build_composed_store, once
+        from maskwright.stores.composed_store import build_composed_store
 
-        return build_composed_store(source, vocabulary, once(lambda inner, tokens: store_of(inner, tokens, build)))
+        return build_composed_store(source, vocabulary, lambda inner, tokens: store_of(inner, tokens, build))
     from maskwright.stores.schema_store import build_schema_store
 
     return build_schema_store(source, vocabulary)

@@ -10,6 +10,7 @@ from naive_composition import LETTERS, Case, automaton_of, json_prefix_lives, ra
 from shares import share
 
 import maskwright as mw
+from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.dfa import Dfa
 
 HEAD = '{"k":"'
@@ -52,6 +53,12 @@ def test_regular_hosts_with_regular_parts(seed: int) -> None:
         except mw.DeadEndError:
             continue
         dfa = automaton_of(case)
+        # found of host and first bytes of parts alone; a part that may be empty counts as any byte
+        may_begin = frozenset(byte for byte in range(MARK) if dfa.next_state[0, byte] >= 0)
+        assert store.begins == (frozenset(range(MARK)) if dfa.is_accepting[0] else may_begin) or any(
+            len(each) == MARK for each in store.first
+        )
+        assert may_begin <= store.begins
         matcher = store.matcher(8)
         try:
             checked += walk(matcher, store, dfa, rng, case)

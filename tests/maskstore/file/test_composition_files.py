@@ -206,6 +206,18 @@ def test_a_language_with_several_places_stands_in_a_file_once(tmp_path: Path) ->
     assert store_info(tmp_path / "s")["composition"]["languages"] == {"automaton": 3, "composition": 2, "schema": 1}
 
 
+def test_parts_of_several_compositions_are_built_once(tmp_path: Path) -> None:
+    pattern = mw.load_regex("x+")
+    hosts = {name: mw.compose(f'start: "{name}" X\n%declare X', {"X": pattern}) for name in "AB"}
+    both = mw.compose("start: A B X\n%declare A B X", {**hosts, "X": pattern})
+    store = mw.build_store(both, VOCABULARY)
+    store.save(tmp_path / "s")
+    assert store_info(tmp_path / "s")["composition"]["languages"] == {"automaton": 3, "composition": 3, "pattern": 1}
+    check_same(store, mw.load_store(tmp_path / "s"), 4)
+    mw.load_store(tmp_path / "s").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "s").read_bytes()
+
+
 def test_a_file_for_something_else_is_refused(tmp_path: Path) -> None:
     mw.build_store(in_schema(), VOCABULARY).save(tmp_path / "s")
     with pytest.raises(StoreError, match=r"is the store of a composition, not of the grammar .*json"):
