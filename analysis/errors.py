@@ -107,7 +107,7 @@ class DeadEndError(MaskwrightError):
 
 @contextmanager
 def within(where: str, *, known: str = "") -> Iterator[None]:
-    """Errors that are raised inside say where they are, unless they begin with `known`, or so."""
+    """Errors raised inside say where they are, but for those that begin with `known` or `where`."""
     try:
         yield
     except MaskwrightError as error:

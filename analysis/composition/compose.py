@@ -186,7 +186,7 @@ def composed(name: str, host: Grammar | JsonSchema | TagRules, parts: tuple[Part
 def check_number(parts: Sized) -> None:
     """Raises LimitError for more parts than there are marks."""
     if len(parts) > MOST_PARTS:
-        raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some first, or offer fewer tools")
+        raise LimitError(f"{len(parts):,} parts are more than {MOST_PARTS:,}; compose some first, or take fewer")
 
 
 def as_part(source: Any) -> Inner | InJsonString | TokenParts:
@@ -358,6 +358,8 @@ def _of_grammar(grammar: Grammar, parts: list[Part]) -> Composition:
 def _in_schema(host: Any, parts: list[Part], name: str | None) -> Composition:
     host = load_schema(host) if is_type(host) else host
     if isinstance(host, JsonSchema):
+        if host.narrowing is not None:
+            raise SchemaError(f"{host.name} is what a structural tag takes of a schema: compose the schema itself")
         values, options, found = host.schema, host.options._asdict(), host.name
     else:
         values, of = read_values(dict(host) if isinstance(host, Mapping) else host)

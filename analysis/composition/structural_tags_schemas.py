@@ -8,8 +8,7 @@ initial. Each state becomes a rule, of what may come from there on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,7 +34,6 @@ from maskwright.analysis.schema.shapes import (
     Spellings,
     StringLiterals,
     Strings,
-    Texts,
 )
 from maskwright.analysis.schema.spacing import NOTHING
 
@@ -286,25 +284,12 @@ def narrowed(schema: JsonSchema, how: Narrowing) -> JsonSchema:
     texts, graph = schema.texts, schema.texts.graph
     if how.kinds:
         every = [each for node in graph.nodes[how.node : how.node + 1] for shape in node for each in kinds_of(shape)]
-        shapes = tuple(shape for wanted in how.kinds for kind, shape in every if kind == wanted)
+        shapes = tuple(shape for wanted in dict.fromkeys(how.kinds) for kind, shape in every if kind == wanted)
         if how.node < 0 or not shapes:
             raise SchemaError(f"{schema.name} has no values of node {how.node} and the kinds {clip(list(how.kinds))}")
         graph = rooted(graph, shapes)
     texts = texts._replace(graph=excluding(graph, how.excluded), spacing=NOTHING if how.is_tight else texts.spacing)
     return JsonSchema(schema.name, schema.schema, texts, schema.options, how)
-
-
-def texts_digest(texts: Texts) -> str:
-    """SHA-256 of what texts are made of, as hexadecimal digits: of equal texts the same."""
-
-    def said(value: Any) -> Any:
-        if isinstance(value, Dfa):
-            value = value.next_state, value.is_accepting
-        if isinstance(value, np.ndarray):
-            return value.shape, value.tobytes()
-        return (type(value).__name__, *map(said, value)) if isinstance(value, tuple) else value
-
-    return sha256(repr(said(texts)).encode()).hexdigest()
 
 
 def excluding(graph: SchemaGraph, excluded: tuple[str, ...]) -> SchemaGraph:
@@ -320,12 +305,17 @@ def excluding(graph: SchemaGraph, excluded: tuple[str, ...]) -> SchemaGraph:
     )
 
 
+@Kept
+def _both(one: Dfa, other: Dfa) -> Dfa:  # many strings of a schema have the same automaton
+    return intersect(one, other)
+
+
 def _narrowed(shape: Shape, kept: Dfa, excluded: tuple[str, ...]) -> Shape:
     match shape:
         case StringLiterals(texts):
             _check_texts(texts, kept, excluded)
         case Strings(automaton, least, most):
-            dfa = kept if automaton is None else intersect(automaton, kept)
+            dfa = kept if automaton is None else _both(automaton, kept)
             if not lengths_exist(dfa, least, most):
                 raise SchemaError(f"all strings of a subschema hold one of the excludes {clip(list(excluded))}")
             return Strings(dfa, least, most)

@@ -4,8 +4,8 @@ In: patterns as Python's `re`, or ECMA 262, reads them. Out: minimal byte automa
 nothing of terminals, rules or grammars.
 
 The steps for a terminal: `parse` (text to tree), `rewrite` (lazy, possessive and atomic parts to
-look-aheads), `machine` and `determinise` (subset construction over classes of characters), `spell`
-(minimal, then bytes, by `minimise` and `utf8`), `Dfa`.
+look-aheads), `machine` (subset construction over classes of characters), `spell` (minimal, then
+bytes), `Dfa`.
 
 A whole text, or one in which something is found, goes a quicker way: `parse` or `ecma` (ECMA 262),
 `simplify`, `positions` (subset construction without look-arounds), `spell` (minimal, then bytes).

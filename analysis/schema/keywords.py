@@ -119,8 +119,9 @@ class Keywords:
             return frozenset((value,))
         names = [value] if isinstance(value, str) else value
         if not isinstance(names, list) or not all(isinstance(name, str) and name in TYPE_NAMES for name in names):
+            other = " (a structural tag is for mw.read_structural_tag)" if value == "structural_tag" else ""
             raise self.error(
-                "type", f"is {clip(value)}; expected one of {', '.join(sorted(TYPE_NAMES))}, or an array of them"
+                "type", f"is {clip(value)}{other}; expected one of {', '.join(sorted(TYPE_NAMES))}, or an array of them"
             )
         return frozenset(names)
 

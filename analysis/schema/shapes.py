@@ -10,6 +10,7 @@ of schemas, and the mask store's tables are made of graphs.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -249,3 +250,16 @@ class Texts(NamedTuple):
     graph: SchemaGraph
     spacing: Spacing = ANY
     escapes: Escapes = "any"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, as hexadecimal digits: the same wherever a schema is read in the same way."""
+
+        def said(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return type(value).__name__, *map(said, value)
+            if isinstance(value, Dfa):
+                return said(value.next_state), said(value.is_accepting)
+            return sha256(value.tobytes()).digest() if isinstance(value, np.ndarray) else value
+
+        return sha256(repr(said(self)).encode()).hexdigest()

@@ -12,8 +12,8 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import kept_with
 from maskwright.analysis.lexing.encoding import START_STATE
@@ -27,8 +27,6 @@ from maskwright.maskstore.schema.tries import sorted_trie
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.table.write import part_of
-
-Int32 = npt.NDArray[np.int32]
 
 _PREFERRED = bytes([*range(127, 256), *range(32), *range(126, 31, -1)])
 """All bytes; of a class the last one is taken."""
@@ -169,7 +167,8 @@ def _under_way(table: Int32, lexemes: Lexemes) -> tuple[Int32, list[tuple[bytes,
     after, union = part_of(table, schema.NEXT_STATE).reshape(-1, len(bytes_of)), lexemes.union.next_state[:, bytes_of]
     found, pending = np.full(len(after), -1, np.int32), [(b"", -1)] * len(after)
     agenda = part_of(table, schema.MODE_STATE).tolist()
-    found[agenda] = lexemes.union.starts
+    for state, start in zip(agenda, lexemes.union.starts, strict=True):
+        found[state] = start
     for state in agenda:
         (data, last), targets, grown = pending[state], after[state], union[found[state]]
         is_new = (targets > START_STATE) & (grown >= 0) & (found[targets] < 0)

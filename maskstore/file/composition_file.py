@@ -163,8 +163,7 @@ class _Reader:
         if depth > DEEPEST or len(facts["parts"]) > MOST_PARTS:
             raise refuse(self._file.where, f"languages[{number}] has too many parts, or stands too deep")
         host, kind = facts["host"], self._languages[facts["host"]]["kind"]
-        # in a schema a part is named by its place, whatever characters that has
-        named = str if kind == SCHEMA else printable
+        named = str if kind == SCHEMA else printable  # in a schema by its place, whatever characters that has
         parts = tuple(Part(named(part["name"]), self._part(part, vocabulary, depth)) for part in facts["parts"])
         name, ids = printable(facts["name"]), self._file.arrays[f"{number}.host_ids"]
         if kind == AUTOMATON:

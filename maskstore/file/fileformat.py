@@ -14,12 +14,14 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
   `grammar_sha256` and `vocabulary.sha256`.
 - `schema`, `documents` and `whitespace` MUST be JSON texts, of an object or a truth value, of an
   object, and of a string or an integer; with `key_order`, `escapes` and `lenient` they are the
-  arguments of `load_schema`. A reader MUST NOT take any of them for a path.
+  arguments of `load_schema`. A reader MUST NOT take any of them for a path. `narrowing` has at most
+  one member, a `Narrowing` of what was read, with the `Texts.digest` that it MUST come to.
 - `automaton.*` MUST be a minimal automaton of at most 20,000 states that accepts something.
-- A composition's `languages` are hosts and parts, each behind all that it names; the last one is
-  the composition itself. Their tensors have their numbers before their names, as ``0.table``.
-  ``host_ids`` MUST be, in ascending order, the tokens of the marked vocabulary
-  (`marked_vocabulary`) for which a host's table is; it is empty for a host that is a schema.
+- A composition's `languages` are hosts and parts, each behind all that it names, it itself last.
+  Their tensors have their numbers before their names, as ``0.table``. ``host_ids`` MUST be, in
+  ascending order, the tokens of the marked vocabulary (`marked_vocabulary`) for which a host's
+  table is; it is empty for other hosts. A tag's `rules` are those of `tag_rules.bodies_of`, their
+  literals in hexadecimal digits.
 - `steps` MUST be the streamlining steps, ``original`` first, each with the number of entries left
   after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
   depend on them.

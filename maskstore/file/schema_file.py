@@ -14,7 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, clip, printable
-from maskwright.analysis.composition.structural_tags_schemas import narrowed, texts_digest
+from maskwright.analysis.composition.structural_tags_schemas import narrowed
 from maskwright.analysis.errors import MaskwrightError, SchemaError, StoreError
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.schema.load import JsonSchema, Narrowing, parse_schema, read_schema
@@ -60,7 +60,7 @@ def described(constraint: JsonSchema | Regex) -> tuple[dict[str, Any], dict[str,
             "key_order": options.style.key_order,
             "escapes": options.style.escapes,
             "lenient": options.lenient,
-            "narrowing": [{**how._asdict(), "sha256": texts_digest(constraint.texts)}] if how else [],
+            "narrowing": [{**how._asdict(), "sha256": constraint.texts.digest}] if how else [],
         }
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(
@@ -94,7 +94,8 @@ def constraint_of(where: str, facts: Mapping[str, Any], arrays: Mapping[str, Arr
         for how in facts["narrowing"]:
             kinds, excluded = tuple(how["kinds"]), tuple(how["excluded"])
             found = narrowed(found, Narrowing(how["node"], kinds, excluded, how["is_tight"]))
-            if texts_digest(found.texts) != how["sha256"]:  # nodes are numbered as this version reads schemas
+            # nodes are numbered as this version reads schemas
+            if len(facts["narrowing"]) > 1 or found.texts.digest != how["sha256"]:
                 raise SchemaError("its narrowing comes to other texts than those that were written")
         return found
     except (MaskwrightError, OSError, TypeError, ValueError) as error:

@@ -21,10 +21,8 @@ TEMPORARY = re.compile(r"\.maskwright-[0-9a-f]{16}\.tmp")
 """The names of files while they are written."""
 
 ABANDONED = 60
-"""Seconds after which a file that is being written counts as left by a killed process.
-
-It counts as such only if no process holds it.
-"""
+"""Seconds after which a file that is being written, and that no process holds, counts as left by a
+killed process."""
 
 
 def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:

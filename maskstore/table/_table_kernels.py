@@ -78,7 +78,7 @@ def write_rows(count: Int32, at: Int64, dense: UInt32_2D, ids: Int32, words: UIn
 def weight_of(word, w, weights):  # type: ignore[no-untyped-def]
     """The number of tokens of the classes in word w of a bitmask.
 
-    weights : (8 n_words, 16) int32; see `mask_rows`.
+    weights : (8 n_words, 16) int32; see `write.MaskRows`.
     """
     weight = np.int64(0)
     at = 8 * w

@@ -108,6 +108,21 @@ def test_validate_names_the_part_that_refuses(runner: CliRunner) -> None:
     assert other.exit_code == 2 and "there is replay" in other.output
 
 
+def test_commands_take_structural_tags_or_say_so(runner: CliRunner) -> None:
+    texts = {"none": {"type": "const_string", "value": "abc"}, "one": {"type": "regex", "pattern": "a+"}}
+    for name, form in texts.items():
+        path = Path(f"{name}.json")
+        path.write_text(json.dumps({"type": "structural_tag", "format": form}))
+        tokens = ["--tokenizer", "python-tiny"]
+        for command in (["export", str(path), "-o", "s.safetensors"], ["info", str(path)], ["analyze", str(path)]):
+            run = runner.invoke(app, [*command, *tokens])
+            assert run.exit_code == 0, run.output
+        refused = runner.invoke(app, ["validate", str(path), *tokens])
+        assert refused.exit_code == 2 and "which this command does not read" in " ".join(refused.output.split())
+    lint = runner.invoke(app, ["lint", "one.json"])
+    assert lint.exit_code == 2 and "a structural tag is for mw.read_structural_tag" in " ".join(lint.output.split())
+
+
 def test_analyze_and_info_show_host_and_parts(runner: CliRunner) -> None:
     Path("inner.lark").write_text('start: "<" CALL ">"\n%schema CALL {"type": "array"}\n')
     Path("host.lark").write_text(HOST.replace("CODE?", "CODE? DEEP?") + "%grammar DEEP inner.lark\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from maskwright.analysis.marks import MOST_PARTS
+
 from ..facts import constant, record
 from ..page import Page
 
@@ -16,6 +18,7 @@ page.limit(
     constant("analysis/composition/structural_tags_xml.py", "MOST_CHARACTERS"),
 )
 page.limit("`repeat` goes up to # times", constant("analysis/composition/structural_tags.py", "MOST_REPEATS"))
+page.limit("one has at most # parts", MOST_PARTS)
 page.limit("up to # at a time", constant("decoding/composition/readings.py", "MOST_READINGS"))
 rows = record("compositions")("rows")
 composed = [row for row in rows if row["texts"] == "composed"]

@@ -4,7 +4,7 @@ In: an engine, a grammar, a corpus. Out: an `AuditReport`.
 
 The engine under audit runs in a process of its own (`host`), under any Python that has it.
 `engines` knows how to drive it. `run` reads the corpus with both engines and compares each mask
-with the exact one. `sequences` says which terminals a token spells. `shrink` makes the texts that
+with the exact one. `compare` says which terminals a token spells. `shrink` makes the texts that
 show a difference as short as possible.
 
 Of a JSON schema there is no corpus and no grammar: `schema_run` draws instances and changes them

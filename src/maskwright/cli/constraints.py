@@ -123,17 +123,17 @@ class GrammarOptions(NamedTuple):
 
         found = self.load(source) if syntax_of(source, self) == "lark" else self.read(source)
         if isinstance(found, Composition):
+            what = f"has other languages inside ({found.parts[0].name})" if found.parts else "is a structural tag"
             raise MaskwrightError(
-                f"{source} has other languages inside ({found.parts[0].name}), which this command does not read; "
-                f"{', '.join(_OF_ALL_COMPOSITIONS)} do"
+                f"{source} {what}, which this command does not read; {', '.join(_OF_ALL_COMPOSITIONS)} do"
             )
         return found
 
     def read(self, source: str) -> Constraint | Composition:
         """The grammar, schema, pattern or composition that a command's argument names.
 
-        Raises: as `load_grammar`, `load_schema`, `load_regex`, `read_constraint` and
-        `read_composition`; MaskwrightError for options that are for another kind.
+        Raises: as `load_grammar`, `load_schema`, `load_regex`, `read_constraint`,
+        `read_structural_tag` and `read_composition`; MaskwrightError for options that are for another kind.
         """
         if is_composition(source, self):
             from maskwright.analysis.composition import read_composition

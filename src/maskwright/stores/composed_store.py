@@ -196,20 +196,22 @@ def check_tokens(composition: Composition, vocabulary: Vocabulary) -> None:
         if isinstance(inner, Composition):
             check_tokens(inner, vocabulary)
         elif isinstance(inner, SpecialToken):
-            _special_token(inner.token, part.name, vocabulary)
+            _special_token(inner.token, printable(part.name), vocabulary)
         elif isinstance(inner, TokenSet):
-            _token_set(inner, part.name, vocabulary)
+            _token_set(inner, printable(part.name), vocabulary)
 
 
 def _part(part: Part, vocabulary: Vocabulary, build: BuildStore) -> AnyPart:
     inner = part.inner
     if isinstance(inner, SpecialToken):
-        return TokenPart(part.name, words_of([_special_token(inner.token, part.name, vocabulary)], vocabulary.size))
+        return TokenPart(
+            part.name, words_of([_special_token(inner.token, printable(part.name), vocabulary)], vocabulary.size)
+        )
     if isinstance(inner, TokenSet):
-        return TokenPart(part.name, _token_set(inner, part.name, vocabulary))
+        return TokenPart(part.name, _token_set(inner, printable(part.name), vocabulary))
     if isinstance(inner, AtMostTokens):
         if isinstance(inner.inner, TokenSet):
-            return TokenRunPart(part.name, _token_set(inner.inner, part.name, vocabulary), inner.most)
+            return TokenRunPart(part.name, _token_set(inner.inner, printable(part.name), vocabulary), inner.most)
         return TextPart(part.name, build(inner.inner, vocabulary), most=inner.most)
     if isinstance(inner, InJsonString):
         tokens = json_string_tokens(vocabulary)

@@ -63,6 +63,14 @@ start: "<" A B C D E F ">"
     assert matcher.is_accepting()
 
 
+def test_what_a_tag_takes_of_a_schema_is_no_host() -> None:
+    schema = {"type": "object", "properties": {"q": {"type": "string"}}}
+    form = {"type": "json_schema", "json_schema": schema, "excludes": ["bad"]}
+    part = mw.read_structural_tag({"type": "structural_tag", "format": form}).parts[0].inner
+    with pytest.raises(mw.SchemaError, match="is what a structural tag takes of a schema"):
+        mw.compose(part, {"/properties/q": "sql"})
+
+
 def test_errors_of_a_part_name_it() -> None:
     with pytest.raises(mw.SchemaError, match=r"^part 'A': /type: type is 'objec'") as caught:
         mw.compose("start: A\n%declare A", {"A": {"type": "objec"}})

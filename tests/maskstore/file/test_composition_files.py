@@ -15,9 +15,11 @@ from shares import every
 from stores import read_parts, write_parts
 
 import maskwright as mw
+from maskwright.analysis.composition.structural_tags_schemas import narrowed
 from maskwright.analysis.composition.structural_tags_xml import STYLES
 from maskwright.analysis.composition.token_parts import AtMostTokens, token_set
 from maskwright.analysis.errors import StoreError
+from maskwright.analysis.schema.load import Narrowing
 from maskwright.analysis.schema.text_patterns import load_regex
 from maskwright.maskstore.file.fileformat import store_info
 
@@ -162,6 +164,33 @@ def test_parts_of_schemas_that_were_never_written_are_refused(tmp_path: Path, ch
     write_parts(tmp_path / "s", facts, tensors)
     with pytest.raises(StoreError, match=r"narrowing|no node|no values"):
         mw.load_store(tmp_path / "s")
+
+
+def test_kinds_that_repeat_are_taken_once() -> None:
+    schema = mw.load_schema({"properties": {f"a{i}": {"type": "integer"} for i in range(300)}})
+    once, often = (
+        narrowed(schema, Narrowing(schema.texts.graph.root, ("object",) * n, (), is_tight=False)) for n in (1, 100_000)
+    )
+    assert once.texts == often.texts and once.texts.digest == often.texts.digest
+
+
+def test_what_is_taken_twice_was_never_written(tmp_path: Path) -> None:
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": ARGUMENTS, "excludes": ["bad"]}}
+    mw.build_store(mw.read_structural_tag(tag), "python-tiny").save(tmp_path / "s")
+    facts, tensors = read_parts(tmp_path / "s")
+    next(one for one in facts["languages"] if one["kind"] == "schema")["narrowing"] *= 2
+    write_parts(tmp_path / "s", facts, tensors)
+    with pytest.raises(StoreError, match="comes to other texts"):
+        mw.load_store(tmp_path / "s")
+
+
+def test_digests_of_many_like_strings_come_soon() -> None:
+    members = {f"m{i}": {"type": "string", "format": "date-time", "maxLength": 30 + i} for i in range(400)}
+    schema = mw.load_schema({"type": "object", "properties": members})
+    begin = time.process_time()
+    found = narrowed(schema, Narrowing(schema.texts.graph.root, (), ("</parameter>",), is_tight=False))
+    assert len(found.texts.digest) == 64
+    assert time.process_time() - begin < 2
 
 
 def test_a_place_may_have_any_name(tmp_path: Path) -> None:
