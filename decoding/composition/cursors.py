@@ -108,11 +108,14 @@ class Cursor:
         return False
 
     def fill(self, words: Words) -> bool:
-        """Write the mask of the tokens that stay in this language. Returns whether there is one.
+        """Write the mask of the tokens that stay in this language. Returns whether there are such.
 
         words : as many as the language's own vocabulary has.
         """
-        return self.text.try_fill(words)
+        has_tokens = self.text.try_fill(words)
+        if not has_tokens:
+            words[:] = 0
+        return has_tokens
 
     def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
         """Write the mask of the tokens that begin in this language, of a part, and behind its end.
@@ -123,8 +126,7 @@ class Cursor:
         Returns whether `exits.behind` is to be added, because the text may end and these are not
         known yet, and whether the mask has tokens.
         """
-        if not self.fill(words):
-            words[:] = 0
+        self.fill(words)
         remove(words, self.eos)
         for before, number, tokens in exits.entries:
             if number >= 0 and not has(words, number):
@@ -239,7 +241,7 @@ class SchemaCursor(Cursor):
         text = self.text
         if text.bound[2] is not words:
             text.bind(words)
-        return not text.quick_fill(text.bound[0]) or text.try_fill(words)
+        return not text.quick_fill(text.bound[0]) or super().fill(words)
 
     def copy(self) -> Self:
         other = super().copy()
@@ -278,8 +280,6 @@ class JsonCursor(SchemaCursor):
 
     def fill_part(self, words: Words, exits: Exits) -> tuple[bool, bool]:
         place, has_tokens = self._places[-1], self.fill(words)
-        if not has_tokens:
-            words[:] = 0
         if place == START:
             remove(words, self.eos)
             self._add_closing(words, exits)

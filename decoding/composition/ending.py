@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.marks import MARK, part_of_mark
 from maskwright.decoding.composition.cursors import Cursor, JsonCursor
@@ -37,11 +39,11 @@ def ending_of(rules: Rules, closed: list[Reading]) -> tuple[bytes, tuple[int, ..
     best = min(found, key=lambda pieces: sum(len(piece) if isinstance(piece, bytes) else 1 for piece in pieces))
     spelling = spelling_of(rules.tables.vocabulary)
     data, tokens = b"", list[int]()
-    for piece in _joined(best):
-        if isinstance(piece, int):
-            tokens.append(piece)
-            data += rules.tables.vocabulary.tokens[piece]
+    for is_bytes, run in groupby(best, lambda piece: isinstance(piece, bytes)):
+        if not is_bytes:
+            tokens += run  # type: ignore[arg-type]
             continue
+        piece = b"".join(run)  # type: ignore[arg-type]
         spelled = spelling.fewest_tokens(piece)
         if spelled is None:
             raise DeadEndError(spelling.explanation(piece))
@@ -66,14 +68,3 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
             pieces.append(start.ending())
         at = begin + 3
     return [*pieces, data[at:]]
-
-
-def _joined(pieces: list[bytes | int]) -> list[bytes | int]:
-    """The pieces, of which no two neighbours are bytes, and none is empty."""
-    found: list[bytes | int] = []
-    for piece in pieces:
-        if isinstance(piece, bytes) and found and isinstance(found[-1], bytes):
-            found[-1] += piece
-        elif piece != b"":
-            found.append(piece)
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -112,6 +113,7 @@ class Exits:
         return self._inside
 
 
+@dataclass(slots=True, eq=False)
 class HostState:
     """What is known of a state of a host, for all texts.
 
@@ -127,11 +129,8 @@ class HostState:
     the same at the same time do no harm.
     """
 
-    __slots__ = ("allowed", "crossing", "entering", "exits", "first")
-
-    def __init__(self) -> None:
-        self.allowed: dict[bytes, bool] = {}
-        self.first: frozenset[int] | None = None
-        self.crossing: dict[int, int] = {}
-        self.exits: dict[int, Exits] = {}
-        self.entering: tuple[int, ...] | None = None
+    allowed: dict[bytes, bool] = field(default_factory=dict)
+    first: frozenset[int] | None = None
+    crossing: dict[int, int] = field(default_factory=dict)
+    exits: dict[int, Exits] = field(default_factory=dict)
+    entering: tuple[int, ...] | None = None

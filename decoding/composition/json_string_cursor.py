@@ -154,12 +154,11 @@ class JsonStringCursor(Cursor):
 
     def _fill_said(self, words: Words) -> None:
         tokens = self._tokens
-        inside = np.zeros(-(-tokens.vocabulary.size // 32), np.int32)
-        if self._inner.fill(inside):
-            words[:] = inside[: len(words)]
-            over = len(tokens.own) & 31
-            if over:
-                words[-1] &= (1 << over) - 1
+        inside = np.empty(-(-tokens.vocabulary.size // 32), np.int32)
+        self._inner.fill(inside)
+        words[:] = inside[: len(words)]
+        if over := len(tokens.own) & 31:
+            words[-1] &= (1 << over) - 1
         ends = ((token, not data or has(inside, tokens.number[data])) for token, data in tokens.ends)
         self._add_read(words, (token for token, may_come in ends if may_come))
         says = tokens.says

@@ -18,6 +18,7 @@ from maskwright.decoding.composition.readings import HOST, Back, Known, Reading,
 from maskwright.maskstore.composition.json_places import Place, may_begin_value
 from maskwright.maskstore.composition.splits import Split, past_a_character
 from maskwright.maskstore.composition.tables import ComposedTables
+from maskwright.maskstore.vocabulary.masks import few_tokens, flags_of, words_of
 
 Words = npt.NDArray[np.int32]
 
@@ -26,6 +27,9 @@ MOST_KNOWN = 256
 
 MOST_READINGS_KNOWN = 8
 """States of more readings than these are not kept: each has a cursor."""
+
+MOST_READ = 256
+"""The most tokens of a mask that are read one by one, where parts alone allow all others."""
 
 MOST_SHARED = 4
 """How many values of `max_rollback` there are for which texts share what is known."""
@@ -42,6 +46,7 @@ class Masks:
         self._host_words: Words = np.zeros(-(-rules.tables.host.vocabulary.size // 32), np.int32)
         self._words: Words = np.zeros(rules.tables.n_words, np.int32)
         self._begins: dict[int, list[Split]] = {}
+        self._texts = words_of(rules.splits.texts(), rules.tables.vocabulary.size).view(np.int32)
         ids = rules.tables.host_ids
         self._host_ids = np.zeros(0, np.int32) if ids is None else ids
         self._n_plain = int(np.searchsorted(self._host_ids, rules.tables.vocabulary.size))
@@ -52,6 +57,12 @@ class Masks:
         readings : the closed ones.
         words : (n_words,) int32.
         """
+        if (
+            readings[0].left
+            and any(one.back is not None and one.back.is_free(one.part) for one in readings)
+            and self._fill_by_parts(readings, words)
+        ):
+            return
         self._write(readings[0], words)
         for reading in readings[1:]:
             self._write(reading, self._words)
@@ -61,6 +72,30 @@ class Masks:
                 (data, token) for data, token in past_a_character(self._rules.tables.vocabulary) if has(words, token)
             )
             remove(words, [token for data, token in over if not self._rules.can_read(readings, data)])
+
+    def _fill_by_parts(self, readings: list[Reading], words: Words) -> bool:
+        """`fill` if the parts take nearly all tokens within them. Returns whether they do.
+
+        PERF: where free texts follow each other, every token can leave each of them at each byte.
+        """
+        rules, tokens = self._rules, self._rules.tables.vocabulary.tokens
+        words[:] = 0
+        parts = {(one.part, one.cursor.key()): one.cursor for one in readings if one.back is not None}
+        for cursor in parts.values():
+            cursor.fill(self._words)
+            remove(self._words, cursor.eos)
+            words |= self._words
+        lacking = self._texts & ~words
+        few = few_tokens(lacking, MOST_READ)
+        if not few and lacking.any():
+            return False
+        add(words, [token for token in few if rules.can_read(readings, tokens[token])])
+        for reading in readings:
+            if reading.back is None:
+                self._add_whole(reading.cursor, words)
+                if reading.cursor.can_end():
+                    add(words, rules.tables.vocabulary.eos)
+        return True
 
     def fill_alone(self, reading: Reading, exits: Exits, words: Words) -> bool:
         """`fill` of the only reading of a text, which is in a part. Returns whether it has tokens.
@@ -107,7 +142,11 @@ class Masks:
                 state.entering = (*inside, *self._entering(host, cuts))
             words[:] = 0
             add(words, state.entering)
-        for mark, tokens in rules.token_parts:
+        self._add_whole(host, words)
+
+    def _add_whole(self, host: Cursor, words: Words) -> None:
+        """Add the tokens that parts of the host take whole."""
+        for mark, tokens in self._rules.token_parts:
             if host.reads(mark):
                 words |= tokens
 
@@ -115,14 +154,12 @@ class Masks:
         """`_write_host` but for tokens taken whole, of a grammar or a schema."""
         rules, inside = self._rules, self._host_words
         size = rules.tables.vocabulary.size
-        if not host.fill(inside):
-            inside[:] = 0
+        host.fill(inside)
         if rules.tables.host_ids is not None:
             self._write_numbered(inside, words)
             state = rules.host_state(host.key())
             if state.entering is None:
-                bits = np.unpackbits(inside[self._n_plain >> 5 :].view(np.uint8), bitorder="little")
-                found = self._host_ids[self._n_plain + np.flatnonzero(bits[self._n_plain & 31 :])]
+                found = self._host_ids[self._n_plain :][flags_of(inside)[self._n_plain : len(self._host_ids)]]
                 cuts = [rules.splits.cut(number) for number in (found - size).tolist() if number < rules.splits.n_cuts]
                 state.entering = self._entering(host, cuts, words)
             add(words, state.entering)
@@ -141,10 +178,8 @@ class Masks:
             if size & 31:
                 words[-1] &= (1 << (size & 31)) - 1
             return
-        words[:] = 0
-        found = np.flatnonzero(np.unpackbits(inside.view(np.uint8), bitorder="little")[: self._n_plain])
-        ids = self._host_ids[found]
-        np.bitwise_or.at(words.view(np.uint32), ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
+        plain = self._host_ids[: self._n_plain]
+        words[:] = words_of(plain[flags_of(inside)[: self._n_plain]], size).view(np.int32)
 
     def _before_parts(self, host: Cursor) -> list[Split]:
         """The cuts behind which a part may begin, in a host that is a schema."""

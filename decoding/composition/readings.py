@@ -9,6 +9,7 @@ the first bytes within the language, the others behind a border.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from weakref import proxy
 
@@ -79,6 +80,7 @@ class Reading(NamedTuple):
         return self.part, back, self.cursor.key(), self.left
 
 
+@dataclass(slots=True, eq=False)
 class Known:
     """A state of a text that others may come to again: what follows from it is found once.
 
@@ -89,14 +91,11 @@ class Known:
     is_current : whether it is still among those that are kept.
     """
 
-    __slots__ = ("after", "closed", "is_current", "mask", "readings")
-
-    def __init__(self, readings: list[Reading]) -> None:
-        self.readings = readings
-        self.closed: list[Reading] | None = None
-        self.mask: npt.NDArray[np.int32] | None = None
-        self.after: dict[int, Known] = {}
-        self.is_current = True
+    readings: list[Reading]
+    closed: list[Reading] | None = None
+    mask: npt.NDArray[np.int32] | None = None
+    after: dict[int, Known] = field(default_factory=dict)
+    is_current: bool = True
 
 
 class Back:
@@ -185,6 +184,10 @@ class Back:
             self.state.first = frozenset(byte for one in self.closed for byte in one.cursor.next_bytes())
         return self.state.first
 
+    def is_free(self, number: int) -> bool:
+        """Whether nearly all bytes may come behind a part, and nobody has asked for its exits."""
+        return number not in self.state.exits and len(self.first()) > MARK // 2
+
     def crossing(self, token: int, data: bytes) -> int:
         """Where a token has bytes that may come behind the part (`HostState.crossing`)."""
         found = self.state.crossing.get(token)
@@ -205,7 +208,6 @@ class Rules:
     host : the host's text at its start; not to be advanced.
     marks : by part, its mark. budgets : how many tokens it may take; -1 for any number.
     token_parts : of the parts that are a token, mark and mask: (n_words,) int32.
-    begins : by part: bytes -> whether the part can begin with them.
     """
 
     def __init__(self, tables: ComposedTables, max_rollback: int) -> None:
@@ -221,7 +223,6 @@ class Rules:
             for each, part in zip(self.marks, tables.parts, strict=True)
             if isinstance(part, TokenPart)
         ]
-        self.begins: tuple[dict[bytes, bool], ...] = tuple({} for _ in tables.parts)
         self._starts: list[Cursor | None] = [None for _ in tables.parts]
         self._any_first: frozenset[int] = frozenset().union(*tables.first)
         self._states: dict[object, HostState] = {}
@@ -309,6 +310,8 @@ class Rules:
                     yield reading, rest
                 for closed, behind in self.crossings(reading, rest):
                     there, seen = at.setdefault(len(data) - len(behind), ([], set()))
+                    if closed[0].key() in seen:
+                        continue  # PERF: so are those that it leads to
                     there.extend(one for one in closed if is_new(one, seen))
                     if len(there) > MOST_READINGS:
                         raise self.too_many()
@@ -357,19 +360,6 @@ class Rules:
         stays, crossed = self.behind(readings, data)
         return self.close(distinct([*stays, *crossed]))
 
-    def behind_pieces(self, readings: list[Reading], data: bytes) -> tuple[list[Reading], int]:
-        """The closed readings behind the legal pieces of some bytes, and the number of their bytes.
-
-        The last piece is not looked at.
-        """
-        n = 0
-        while n + PIECE < len(data) and max(piece := data[n : n + PIECE]) < MARK:
-            behind = self.closed_behind(readings, piece)
-            if not behind:
-                break
-            readings, n = behind, n + PIECE
-        return readings, n
-
     def readable(self, reading: Reading, texts: Iterable[tuple[bytes, int]]) -> Iterator[int]:
         """The numbers of those of some texts that may come in a reading, and begin in its language.
 
@@ -389,11 +379,7 @@ class Rules:
 
     def can_enter(self, number: int, start: Cursor, back: Back, data: bytes) -> bool:
         """Whether a part can begin with some bytes, and perhaps end in them."""
-        known = self.begins[number]
-        found = known.get(data)
-        if found is None:
-            found = known[data] = start.reads(data)
-        return found or self.can_read(self.close([self.entering(number, start, back)]), data)
+        return start.reads(data) or self.can_read(self.close([self.entering(number, start, back)]), data)
 
 
 def is_new(reading: Reading, seen: set[object]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,7 +17,7 @@ from maskwright.analysis.marks import MARK
 from maskwright.decoding.composition.cursors import Cursor, RunCursor, has
 from maskwright.decoding.composition.exits import HostState
 from maskwright.decoding.composition.masks import Shared, shared_by
-from maskwright.decoding.composition.readings import Known, Reading, distinct, within_budgets
+from maskwright.decoding.composition.readings import PIECE, Known, Reading, distinct, within_budgets
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.engine.state import TextState, listed_bytes
@@ -165,12 +166,13 @@ class ComposedText(TextState):
             if known is not None and known.mask is not None:
                 words[:] = known.mask
                 return constants.OK
-            if len(self._readings) == 1 and first.back is not None and first.left:
-                self._host = first.back.state
-                has_tokens = self._shared.masks.fill_alone(first, first.back.exits(first.part), words)
-            else:
+            part = first.back if len(self._readings) == 1 and first.left else None
+            if part is None or (part.is_free(first.part) and first.cursor.can_end()):
                 self._shared.masks.fill(self._close(), words)
                 has_tokens = bool(words.any())
+            else:
+                self._host = part.state
+                has_tokens = self._shared.masks.fill_alone(first, part.exits(first.part), words)
             if has_tokens and known is not None:
                 known.closed, known.mask = self._closed, words.copy()
         return constants.OK if has_tokens else constants.DEAD_END
@@ -433,16 +435,12 @@ class ComposedText(TextState):
                 yield name, reading.cursor.text
 
     def expectation(self, data: bytes) -> str:
-        """As `TextState.expectation`. Cost: O(bytes), since they are read piece by piece."""
+        """As `TextState.expectation`. Cost: O(bytes log bytes)."""
         rules = self._shared.rules
         with self._shared.lock:
-            readings, begin = rules.behind_pieces(self._close(), data)
-            good = begin
-            while good + 1 < len(data) and data[good] < MARK and rules.can_read(readings, data[begin : good + 1]):
-                good += 1
-            there = f", where the text is in {self.where(readings)}" if begin else ""
-            if good > begin:
-                readings = rules.closed_behind(readings, data[begin:good])
+            good = bisect_left(range(1, len(data)), True, key=lambda n: not self._can_read(data[:n]))
+            readings = rules.closed_behind(self._close(), data[:good])
+            there = f", where the text is in {self.where(readings)}" if good >= PIECE else ""
             allowed = bytes(byte for byte in range(MARK) if rules.can_read(readings, bytes((byte,))))
             why = self._reason(data[: good + 1])
         return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here{why}; allowed: {listed_bytes(allowed)}{there}"

@@ -116,6 +116,10 @@ class Splits:
         end = bisect_right(self._texts, byte, begin, key=lambda text: text[0])
         return tuple(sorted([*self._ids[begin:end].tolist(), *(token for data, token in self.long if data[0] == byte)]))
 
+    def texts(self) -> Int32:
+        """The tokens with text and without a mark: (n,) int32."""
+        return np.append(self._ids, [token for _, token in self.long]).astype(np.int32)
+
     def id_of(self, data: bytes) -> int:
         """The first id of a token of some bytes, at most LONG; -1 if there is none."""
         at = bisect_left(self._texts, data)

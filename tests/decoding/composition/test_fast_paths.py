@@ -17,6 +17,7 @@ from maskwright.decoding.composition.cursors import Cursor, GrammarCursor, JsonC
 from maskwright.decoding.composition.exits import Exits
 from maskwright.decoding.composition.masks import Shared
 from maskwright.decoding.composition.text import ComposedText
+from maskwright.decoding.engine import constants
 from maskwright.maskstore.composition.json_places import START, Place, closes, place_after
 from tests.decoding.composition.test_random import parts_of, vocabulary_of
 
@@ -47,20 +48,16 @@ def check_readings(matcher: Any, store: mw.ComposedStore, kinds: set[type]) -> N
 
 
 def check_kept(matcher: Any, store: mw.ComposedStore, words: np.ndarray) -> None:
-    """Write the mask, and compare it with that of a text that shares nothing, for which nothing is kept."""
+    """Write the mask, and compare it with the tokens that a text which shares nothing takes, each for itself."""
     try:
         matcher.fill(words)
     except mw.DeadEndError:
         words[:] = 0
-    naive = np.zeros(store.n_words, np.int32)
-    copy = ComposedText(store, 0, Shared(store, 0))
-    copy.reset()
-    copy.load((matcher.text.said, 0))
-    for reading in copy._close() if not copy.is_finished() else ():
-        one = np.zeros(store.n_words, np.int32)
-        copy._shared.masks._write(reading, one)
-        naive |= one
-    assert (words[: store.n_words] == naive.view(np.uint32)).all() and not words[store.n_words :].any(), matcher.said()
+    naive = ComposedText(store, 0, Shared(store, 0))
+    naive.reset()
+    naive.load((matcher.text.said, 0))
+    taken = {token for token in range(store.vocabulary.size) if naive.read_token(token, False) == constants.OK}
+    assert ids(words) == taken, matcher.said()
 
 
 def walk(store: mw.ComposedStore, rng: random.Random, steps: int, kinds: set[type]) -> None:
@@ -122,6 +119,39 @@ def test_json_grammars_and_strings(seed: int) -> None:
     tool = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
     walk(mw.build_store(mw.compose(tool, {"/properties/a": GRAMMAR}), vocabulary), rng, 14, kinds)
     assert GrammarCursor in kinds and kinds <= {GrammarCursor, JsonCursor}
+
+
+@pytest.mark.parametrize("seed", share(range(16), 2))
+def test_free_texts_that_follow_each_other(seed: int) -> None:
+    """Parts that alone take nearly all tokens: the others are read one by one."""
+    rng = random.Random(seed)
+    pieces = ["a", "b", "<", "ab", "b<", "<a", "é", "aé<", "1", "} ", '{"', "x" * 40, "ab" * 20]
+    tokens = [*map(str.encode, pieces), *(bytes((byte,)) for byte in range(256)), b"\xa9a", b"b\xc3"]
+    vocabulary = mw.Vocabulary.from_tokens([b"</s>", *dict.fromkeys(tokens)], eos=[0])
+    tag = {
+        "type": "tag",
+        "begin": "<a",
+        "content": {"type": "json_schema", "json_schema": {"type": "object"}},
+        "end": ">",
+    }
+    forms: list[dict[str, object]] = [
+        {"type": "any_text"},
+        {"type": "any_text", "excludes": ["ab", "<<"]},
+        {"type": "any_text", "max_chars": 3},
+        {"type": "any_text", "max_tokens": 2},
+        {"type": "const_string", "value": "ab<"},
+        {"type": "json_schema", "json_schema": {"type": "object"}},
+        {"type": "triggered_tags", "triggers": ["<"], "tags": [tag]},
+        {"type": "token", "token": 5},
+    ]
+    for _ in range(3):
+        form = {"type": "sequence", "elements": rng.choices(forms, k=rng.randint(2, 4))}
+        walk(
+            mw.build_store(mw.read_structural_tag({"type": "structural_tag", "format": form}), vocabulary),
+            rng,
+            10,
+            set(),
+        )
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -100,7 +100,7 @@ def test_dead_tokens_cost_their_first_piece(monkeypatch: pytest.MonkeyPatch) -> 
     for n in (100, 1000, 10_000):
         matcher = brackets(b"[a][" * (n // 4))  # a bracket in a bracket
         found.append(work(matcher, 5, monkeypatch)[0])
-    assert found[0] == found[1] == found[2]
+    assert found[2] <= 2 * found[0]  # the first wrong byte is found by halving, for the message
 
 
 def test_refusal_of_a_long_token_names_its_first_wrong_byte() -> None:
