@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,31 @@ Reread = tuple[Output, int]
 
 MAX_PENDING = 64
 """The most bytes that a lexer of several modes may have to read anew."""
+
+
+class State(NamedTuple):
+    """What a state of the transducer records while it is built.
+
+    under_way : the union automaton's state, -1 where no lexeme is under way.
+    winner : the terminal that won at the last position where the lexeme could have ended, or -1.
+    reread : None at that position; past it what the bytes read since then become when they are read
+        again. One mode only.
+    pending : those bytes, or others that do the same when they are read again. Several modes only.
+    begins : whether a mode starts here and nothing has been read. This keeps the start apart from
+        the middle of a lexeme: with `(ab)*c` the union automaton comes back to its start after
+        ``ab``.
+    """
+
+    under_way: int
+    winner: int = -1
+    reread: Reread | None = None
+    pending: bytes = b""
+    begins: bool = False
+
+    @property
+    def backs_up(self) -> bool:
+        """Whether bytes have been read since the lexeme could have ended."""
+        return self.reread is not None or bool(self.pending)
 
 
 @dataclass(frozen=True)
@@ -47,8 +73,8 @@ class Transducer:
     reread : for each state with a fallback, what those bytes become when they are read again: the
         terminals emitted, and the state. None in other states, and in all states if there are
         several modes.
-    pending : for each state with a fallback, those bytes. b"" in other states, and in all states if
-        there is one mode.
+    pending : for each state with a fallback, those bytes, or others that do the same when they are
+        read again. b"" in other states, and in all states if there is one mode.
     may_end_newline : (n_states,) bool; whether the layout's newline may end exactly here, so that
         its column is the one reached here.
     is_newline : (n_states,) bool; whether the lexeme under way may become the layout's newline, or
@@ -85,10 +111,3 @@ class Transducer:
     def longest_pending(self) -> int:
         """The most bytes that the lexer reads anew; 0 with one mode."""
         return max(map(len, self.pending))
-
-    def __repr__(self) -> str:
-        backs_up = sum(terminal >= 0 for terminal in self.fallback)
-        return (
-            f"<Transducer {self.n_states} states, {self.next_state.shape[1]} byte classes, {self.n_modes} modes, {backs_up} states that "
-            "may back up>"
-        )

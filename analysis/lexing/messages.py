@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from maskwright.analysis.errors import LimitError, NestingError, TerminalError
-from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.regex.bounds import least
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.parse import Unsupported, parse
@@ -74,6 +74,22 @@ def check_language(name: str, terminal: Terminal, dfa: Dfa) -> Dfa:
             "require at least one character (+ instead of *) and make the terminal optional in the rules"
         )
     return dfa
+
+
+def closed_newline(grammar: Grammar) -> str:
+    """That the layout's newline can end too early."""
+    return (
+        f"grammar {grammar.name}: the layout's newline {grammar.display_name(grammar.newline)} can end where no further "
+        r"line feed can continue it, so blank lines would be newlines of their own; write it as in (\r?\n[\t ]*)+"
+    )
+
+
+def lost_column(grammar: Grammar, terminal: int) -> str:
+    """That past a terminal a newline's column may be lost."""
+    return (
+        f"grammar {grammar.name}: past {grammar.display_name(terminal)} the lexer may have to back up over a newline of the "
+        f"layout ({grammar.display_name(grammar.newline)}), whose column would be unknown; make the terminals differ sooner"
+    )
 
 
 def excerpt(pattern: str, width: int = 60) -> str:

@@ -27,7 +27,8 @@ The lexer can therefore follow any number of comments that may still become a ne
 With several *modes* (contextual lexing, verbatim terminals) the parser's state chooses the
 terminals that compete where a lexeme begins. A lexer that backs up must then ask the parser again.
 So a state keeps the pending bytes themselves, the transition says `RESTART`, and the lexer reads
-these bytes and the current byte anew.
+these bytes and the current byte anew. Of bytes that do the same in every mode it keeps the first
+ones met: those of a run of blanks of any length in ``not  in`` are one state.
 
 Source: Reps, "Maximal-munch" tokenization in linear time (1998), for the problem; Mohri (1997) for
 subsequential transducers.
@@ -37,7 +38,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,14 +48,17 @@ from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.columns import LINE_FEED, column_bytes
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.encoding import DEAD, MAX_PENDING, RESTART, START_STATE, Output, Reread, Transducer
+from maskwright.analysis.lexing.encoding import DEAD, MAX_PENDING, RESTART, START_STATE, Output, State, Transducer
 from maskwright.analysis.lexing.lexemes import CanFollow, Lexemes
+from maskwright.analysis.lexing.messages import closed_newline, lost_column
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import read_only
 
 STATE_LIMIT = 20_000
 """Default limit on the states of a transducer."""
 
+_Way = int | tuple[Any, Any]
+"""A state; a lexeme under way and another way; or terminals emitted and bytes behind them."""
 _UNKNOWN = -9
 """In rows of states: not worked out yet."""
 
@@ -90,31 +95,6 @@ def build_transducer(
     return _Builder(Lexemes(grammar, can_follow, modes, limit), limit).build()
 
 
-class _State(NamedTuple):
-    """What a state of the transducer records.
-
-    under_way : the union automaton's state, -1 where no lexeme is under way.
-    winner : the terminal that won at the last position where the lexeme could have ended, or -1.
-    reread : None at that position; past it what the bytes read since then become when they are read
-        again. One mode only.
-    pending : those bytes. Several modes only.
-    begins : whether a mode starts here and nothing has been read. This keeps the start apart from
-        the middle of a lexeme: with `(ab)*c` the union automaton comes back to its start after
-        ``ab``.
-    """
-
-    under_way: int
-    winner: int = -1
-    reread: Reread | None = None
-    pending: bytes = b""
-    begins: bool = False
-
-    @property
-    def backs_up(self) -> bool:
-        """Whether bytes have been read since the lexeme could have ended."""
-        return self.reread is not None or bool(self.pending)
-
-
 class _Other(NamedTuple):
     """How the reading goes on that begins where a lexeme could have ended last.
 
@@ -149,28 +129,30 @@ class _Builder:
         self.column_bytes = column_bytes(self.grammar.layout.tabs) if self.grammar.layout else b""
         self.limit = limit
         self.has_modes = len(lexemes.modes) > 1
-        self.number: dict[_State, int] = {}
-        self.states: list[_State] = []
+        self.number: dict[State, int] = {}
+        self.states: list[State] = []
         self.nested: list[int] = []
         self.outputs: dict[Output, int] = {}
         self.output_of: list[Output] = []
         self._output(())
+        self._alikes: dict[tuple[object, ...], tuple[bytes, set[_Way | None]]] = {}
+        self._firsts: dict[tuple[object, ...], bytes] = {}
         self._stepped: dict[tuple[int, int], tuple[int, Output]] = {}
         self._after = lexemes.after_class
         self._wins = np.array(lexemes.winner, np.int32) >= 0
         self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
         self._arrival: list[tuple[int, int] | None] = [None] * len(self._after)
-        self._others: dict[tuple[int, Reread | None, bytes], _Other] = {}
+        self._others: dict[tuple[object, ...], _Other] = {}
         self._rows: dict[int, npt.NDArray[np.int32]] = {}
 
     def build(self) -> Transducer:
         """The transducer of all states that are reachable from the start."""
-        nothing = _State(-1)
+        nothing = State(-1)
         self._add(nothing)
         # With several modes no text stays in these states: it stays in START_STATE until the
         # parser's state is known.
         starts = self.lexemes.union.starts if self.has_modes else ()
-        mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START_STATE]
+        mode_state = [self._add(State(start, begins=True)) for start in starts] or [START_STATE]
         n_backing = 0
         for number, state in enumerate(self.states):  # grows while it is read
             look()
@@ -182,31 +164,22 @@ class _Builder:
         self._check_newline()
         ends = [self._end(state) for state in self.states]
         newline = self.newline
+        may_end = [s.winner == newline >= 0 and not s.backs_up for s in self.states]
+        lives = [self.lexemes.live[s.under_way] if s.under_way >= 0 else () for s in self.states]
+        is_newline = [newline >= 0 and newline in (s.winner, *live) for s, live in zip(self.states, lives, strict=True)]
         return Transducer(
             byte_class=read_only(self.lexemes.byte_class),
             next_state=read_only(next_rows),
             output=read_only(output_rows),
             outputs=tuple(self.outputs),
             end_output=read_only(np.array(ends, np.int32)),
-            live=tuple(self.lexemes.live[s.under_way] if s.under_way >= 0 else () for s in self.states),
+            live=tuple(lives),
             lookahead=tuple(self.lexemes.lookahead[s.under_way] if s.under_way >= 0 else None for s in self.states),
             fallback=tuple(s.winner if s.backs_up else -1 for s in self.states),
             reread=tuple(s.reread for s in self.states),
             pending=tuple(s.pending for s in self.states),
-            may_end_newline=read_only(
-                np.array([s.winner == newline >= 0 and not s.backs_up for s in self.states], np.bool_)
-            ),
-            is_newline=read_only(
-                np.array(
-                    [
-                        newline >= 0
-                        and s.under_way >= 0
-                        and (s.winner == newline or newline in self.lexemes.live[s.under_way])
-                        for s in self.states
-                    ],
-                    np.bool_,
-                )
-            ),
+            may_end_newline=read_only(np.array(may_end, np.bool_)),
+            is_newline=read_only(np.array(is_newline, np.bool_)),
             mode_state=read_only(np.array(mode_state, np.int32)),
         )
 
@@ -221,15 +194,9 @@ class _Builder:
                 continue
             after = self.lexemes.after(state.under_way, LINE_FEED)
             if after < 0 or self.newline not in self.lexemes.live[after]:
-                raise GrammarError(self._closed_newline())
+                raise GrammarError(closed_newline(self.grammar))
 
-    def _closed_newline(self) -> str:
-        return (
-            f"grammar {self.grammar.name}: the layout's newline {self.grammar.display_name(self.newline)} can end where no further "
-            r"line feed can continue it, so blank lines would be newlines of their own; write it as in (\r?\n[\t ]*)+"
-        )
-
-    def _add(self, state: _State) -> int:
+    def _add(self, state: State) -> int:
         found = self.number.get(state)
         if found is None:
             found = self.number[state] = len(self.states)
@@ -242,7 +209,7 @@ class _Builder:
                 raise self._too_many(state)
         return found
 
-    def _too_many(self, state: _State) -> LimitError:
+    def _too_many(self, state: State) -> LimitError:
         name = self.grammar.display_name
         text = f"grammar {self.grammar.name}: longest-match lexing needs more than {self.limit} states"
         is_contextual = self.has_modes or self.grammar.lexing == "contextual"
@@ -269,10 +236,10 @@ class _Builder:
 
         Raises: as `build`, which makes these states too, but maybe for another reason.
         """
-        self._add(_State(-1))
+        self._add(State(-1))
         if self.has_modes:
             for start in self.lexemes.union.starts:
-                self._add(_State(start, begins=True))
+                self._add(State(start, begins=True))
         agenda = [(0, 0, number) for number in range(len(self.states))]
         while agenda and len(self._rows) < MOST_DEEP:
             look()
@@ -297,7 +264,7 @@ class _Builder:
             self.output_of.append(emitted)
         return number
 
-    def _row(self, state: _State) -> npt.NDArray[np.int32]:
+    def _row(self, state: State) -> npt.NDArray[np.int32]:
         """`_step` for each class of bytes: (2, n_classes) int32, states and numbers of outputs.
 
         PERF: most bytes lead where they lead from other states too: to a state that records only
@@ -336,7 +303,7 @@ class _Builder:
                 row[0, klass], row[1, klass] = found
         return row
 
-    def _other(self, state: _State) -> _Other:
+    def _other(self, state: State) -> _Other:
         """The reading behind the last position where a state's lexeme could have ended."""
         n_classes = len(self.lexemes.byte_of_class)
         if state.winner < 0 or self.has_modes:
@@ -349,7 +316,7 @@ class _Builder:
         row = np.stack([target, np.where(target == DEAD, 0, _UNKNOWN)], dtype=np.int32)
         return _Other(row, behind, output, target.tolist(), behind.tolist(), {})
 
-    def _go_on(self, state: _State, after: int, klass: int, other: _Other) -> int:
+    def _go_on(self, state: State, after: int, klass: int, other: _Other) -> int:
         """The state after a class of bytes that the lexeme reads, and behind which it cannot end.
 
         PERF: `_unfinished` depends on how the other reading goes on, not on the class.
@@ -363,15 +330,15 @@ class _Builder:
             found = other.unended[key] = self._add(self._unfinished(state, after, byte))
         return found
 
-    def _step(self, state: _State, byte: int) -> tuple[int, Output]:
+    def _step(self, state: State, byte: int) -> tuple[int, Output]:
         """The state after a byte, or DEAD or RESTART, and the terminals emitted."""
         if state.under_way < 0:
             if self.has_modes:
                 return DEAD, ()  # the parser's mode chooses the state to read from
-            return self._grow(_State(self.lexemes.union.starts[0]), byte)
+            return self._grow(State(self.lexemes.union.starts[0]), byte)
         return self._grow(state, byte)
 
-    def _grow(self, state: _State, byte: int) -> tuple[int, Output]:
+    def _grow(self, state: State, byte: int) -> tuple[int, Output]:
         """`_step` inside a lexeme."""
         after = self.lexemes.after(state.under_way, byte)
         if after >= 0:
@@ -379,14 +346,16 @@ class _Builder:
             if winner >= 0:
                 if not self.lexemes.reads_on[after]:
                     if winner == self.newline:
-                        raise GrammarError(self._closed_newline())  # no state of its own for `_check_newline` to see
+                        raise GrammarError(
+                            closed_newline(self.grammar)
+                        )  # no state of its own for `_check_newline` to see
                     return START_STATE, self.lexemes.emitted(winner)
-                return self._add(_State(after, winner)), ()
+                return self._add(State(after, winner)), ()
             return self._add(self._unfinished(state, after, byte)), ()
-        # `_row` knows what follows where a lexeme fails; only `_read_again` asks here, with modes
+        # `_row` knows what follows where a lexeme fails; only `_read_from` asks here, with modes
         return (DEAD, ()) if state.winner < 0 else (RESTART, self.lexemes.emitted(state.winner))
 
-    def _failed(self, state: _State, more: Output) -> Output:
+    def _failed(self, state: State, more: Output) -> Output:
         """What is emitted if a state's lexeme fails. more : where its bytes are read again."""
         emitted = self.lexemes.emitted(state.winner)
         if self.has_modes:
@@ -394,19 +363,22 @@ class _Builder:
         if state.reread is not None:
             more = state.reread[0] + more
         if self.newline in more:
-            raise GrammarError(self._lost_column(state.winner))
+            raise GrammarError(lost_column(self.grammar, state.winner))
         return emitted + more
 
-    def _unfinished(self, state: _State, after: int, byte: int) -> _State:
+    def _unfinished(self, state: State, after: int, byte: int) -> State:
         """The state after `byte`, where the lexeme cannot end. after : of the union automaton."""
-        lost = _State(after)
+        lost = State(after)
         if state.winner < 0:
             return lost
         if self.has_modes:
-            pending = state.pending + bytes([byte])
-            readings = iter(sorted(self.lexemes.readings(state.winner, pending)))
-            found = _State(after, state.winner, None, pending)
-            others = self._read_again(state.winner, after, pending)
+            starts = self.lexemes.starts_after((state.winner,))
+            if not self.lexemes.emitted(state.winner):  # the mode stays
+                starts = [start for start in starts if after in self.lexemes.reachable(start)]
+            pending, ways = self._alike(state.winner, tuple(starts), state.pending + bytes([byte]))
+            readings = iter(sorted(self.lexemes.readings(state.winner, pending) if ways - {None} else ()))
+            found = State(after, state.winner, None, pending)
+            others = set() if self.lexemes.emitted(state.winner) else ways
         else:
             # PERF: the row is known, where a step would read again what is read again there
             outputs, number = state.reread or ((), START_STATE)
@@ -414,55 +386,77 @@ class _Builder:
             if target < 0:
                 return lost
             outputs += self.output_of[more]
-            if outputs and not self.lexemes.follows(state.winner, outputs[0]):
+            if not all(self.lexemes.follows(*pair) for pair in pairwise((state.winner, *outputs))):
                 return lost
             readings = self._readings(state.winner, target, not outputs)
-            found = _State(after, state.winner, (outputs, target))
+            found = State(after, state.winner, (outputs, target))
             others = set() if self.lexemes.emitted(state.winner) + outputs else {target}
         if not any(self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in readings):
             return lost
         if state.winner == self.newline and byte in self.column_bytes:
-            raise GrammarError(self._lost_column(state.winner))
+            raise GrammarError(lost_column(self.grammar, state.winner))
         if len(others) == 1:
-            # The same lexeme, begun later behind an ignored one: both grow, end and fail together,
-            # and emit the same.
-            other = self.states[others.pop()]
-            if other.under_way == after:
-                return other
+            # The same lexeme, begun later behind an ignored one: both grow, end and fail together.
+            (other,) = others
+            if isinstance(other, int) and self.states[other].under_way == after:
+                return self.states[other]
         return found
 
-    def _read_again(self, winner: int, under_way: int, pending: bytes) -> set[int]:
-        """The states that the pending bytes lead to, DEAD among them.
+    def _read_from(self, start: int, data: bytes) -> tuple[int, Output, bytes]:
+        """Read bytes in the mode whose lexemes begin in `start`, up to the first terminal.
 
-        One for each mode in which the lexeme can have begun. Empty if the winner is not ignored,
-        since the mode may then change, or if reading again emits a terminal.
+        Returns the state then, or DEAD; the terminal; the bytes that are read behind it.
         """
-        found: set[int] = set()
-        if self.lexemes.emitted(winner):
-            return found
-        for start in set(self.lexemes.union.starts):
-            if under_way not in self.lexemes.reachable(start):
-                continue
-            begin = self._add(_State(start, begins=True))
-            number, data = START_STATE, pending
-            while data and number >= 0:
-                key = number or begin, data[0]
-                if key not in self._stepped:
-                    self._stepped[key] = self._step(self.states[key[0]], data[0])
-                target, emitted = self._stepped[key]
-                if emitted:
-                    return set()
-                number, data = (
-                    (START_STATE, self.states[number].pending + data) if target == RESTART else (target, data[1:])
-                )
-            found.add(number)
-        return found
+        begin = self._add(State(start, begins=True))
+        number = START_STATE
+        while data and number >= 0:
+            key = number or begin, data[0]
+            if key not in self._stepped:
+                self._stepped[key] = self._step(self.states[key[0]], data[0])
+            target, emitted = self._stepped[key]
+            number = START_STATE if target == RESTART else target
+            data = self.states[key[0]].pending + data if target == RESTART else data[1:]
+            if emitted:
+                return number, emitted, data
+        return number, (), b""
 
-    def _lost_column(self, winner: int) -> str:
-        return (
-            f"grammar {self.grammar.name}: past {self.grammar.display_name(winner)} the lexer may have to back up over a newline of the "
-            f"layout ({self.grammar.display_name(self.newline)}), whose column would be unknown; make the terminals differ sooner"
-        )
+    def _alike(self, before: int, starts: tuple[int, ...], pending: bytes) -> tuple[bytes, set[_Way | None]]:
+        """The first bytes met that do the same as some others when they are read behind a terminal.
+
+        starts : the union automaton's states in which they may begin, one for each mode.
+
+        Returns them, and what they become in these modes (`_way`).
+        """
+        key: tuple[object, ...] = before, starts, pending
+        if key not in self._alikes:
+            ways = [self._way(before, start, pending) for start in starts]
+            # INVARIANT: a layout's newline counts its bytes, so that none of them stand for others
+            counts = self.newline >= 0 and any(byte in self.column_bytes for byte in pending)
+            alike = self._firsts.setdefault(key if counts else (before, starts, *ways), pending)
+            self._alikes[key] = alike, set(ways)
+        return self._alikes[key]
+
+    def _way(self, before: int, start: int, data: bytes) -> _Way | None:
+        """What some bytes become behind a terminal in one mode; None if the parser refuses it."""
+        number, emitted, rest = self._read_from(start, data)
+        if number < 0 or (emitted and not self.lexemes.follows(before, emitted[0])):
+            return None
+        if emitted:
+            alike, ways = self._alike(emitted[0], tuple(self.lexemes.starts_after(emitted)), rest)
+            return None if ways <= {None} else (emitted, alike)
+        state = self.states[number]
+        if state.under_way < 0:
+            return number
+        if not any(self.lexemes.follows(before, terminal) for terminal in self.lexemes.live[state.under_way]):
+            return None
+        if not state.pending or self.lexemes.emitted(state.winner):
+            return number
+        other = self._way(before, start, state.pending)  # an ignored lexeme may have ended: the mode stays
+        if other is None:
+            return self._add(State(state.under_way))
+        # maybe the same lexeme, begun later
+        is_same = state.under_way == (self.states[other].under_way if isinstance(other, int) else other[0])
+        return other if is_same else (state.under_way, other)
 
     def _readings(self, winner: int, number: int, is_first: bool) -> Iterator[tuple[int, bool]]:
         """Where the union automaton may be in a state of the transducer.
@@ -477,7 +471,7 @@ class _Builder:
             _, number = state.reread or ((), START_STATE)
             is_first = False
 
-    def _end(self, state: _State) -> int:
+    def _end(self, state: State) -> int:
         """`Transducer.end_output` of a state."""
         if state.under_way < 0:
             return 0

@@ -126,16 +126,7 @@ class Requirements:
         known: dict[tuple[tuple[int, ...], int], list[int]] = {}
         found = []
         for number, n_depth_cases in enumerate(depths):
-            output = int(self.transducer.end_output[number])
-            if output == RESTART:
-                outcomes = self._read(self.transducer.pending[number], START_STATE, self._fallback(number))
-                texts = [
-                    (*symbols, *self.transducer.outputs[at])
-                    for after, symbols in outcomes
-                    if (at := int(self.transducer.end_output[after])) >= 0
-                ]
-            else:
-                texts = [self.transducer.outputs[output]] if output >= 0 else []
+            texts = self._texts_to_end(number)
             per_depth: list[list[int]] = []
             for depth in range(n_depth_cases):
                 per_depth.append([])
@@ -145,6 +136,14 @@ class Requirements:
                     per_depth[-1] += known[text, depth]
             found.append(per_depth)
         return found
+
+    def _texts_to_end(self, number: int) -> list[tuple[int, ...]]:
+        """The symbols that may be emitted in a state where the text ends, one text for each way."""
+        output = int(self.transducer.end_output[number])
+        if output != RESTART:
+            return [self.transducer.outputs[output]] if output >= 0 else []
+        outcomes = self._read(self.transducer.pending[number], START_STATE, self._fallback(number))
+        return [(*symbols, *more) for after, symbols in outcomes for more in self._texts_to_end(after)]
 
     def _continuations_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
         """The continuations, one or none, of emitted symbols and then the end of the text."""

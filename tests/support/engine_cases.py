@@ -116,6 +116,44 @@ DOTS: /\\.+/
     return contextual(longest(text, f"keywords-{seed}"), reserved)
 
 
+def random_run_grammar(seed: int) -> Grammar:
+    """Terminals with a run of any length inside that others match too: keywords of two words, comments behind blanks."""
+    rng = random.Random(seed)
+    blanks = ["[ .]+", " +", r"[ \n]*", r"( |\n )+", r"[ \n]+", " *"]
+    parts = ["a", "b", "ab", "[ab]", "#", "b#?"]
+
+    def run() -> str:
+        last = rng.choice(["", "", "[ab]*", rng.choice(blanks) + "b"])
+        return rng.choice(parts) + rng.choice(blanks) + rng.choice(parts) + last
+
+    terminals = {
+        "LONG": run(),
+        "OTHER": run(),
+        "COMMENT": rng.choice(blanks) + "#" + rng.choice(["", r"[^\n]*", "[ab ]*", "[ab]+#"]),
+        "NAME": rng.choice(["[abc]+", "[ab]", "a+", "[ab]+"]),
+        "NL": rng.choice([r"\n", r"\n+", r"(\n *)+", r"\."]),
+        "DOT": r"\.",
+        "WS": rng.choice([" +", " ", r"[ \n]+", r" +|\n"]),
+    }
+    ignored = rng.sample(["WS", "COMMENT", "NL"], rng.randint(1, 3))
+    sides = [
+        each
+        for each in ("LONG", "LONG", "OTHER", "NAME", "NL", "DOT", '"a"', '"b"', '"#"', "COMMENT")
+        if each not in ignored
+    ]
+    rules = [" ".join(rng.choices(sides, k=rng.randint(1, 3))) for _ in range(rng.randint(2, 4))]
+    text = "\n".join(
+        [
+            f"start: item{rng.choice('*+')}",
+            f"item: {' | '.join(rules)}",
+            *(f"{name}: /{pattern}/" for name, pattern in terminals.items()),
+            *(f"%ignore {name}" for name in ignored),
+        ]
+    )
+    grammar = longest(text, f"runs-{seed}")
+    return grammar if rng.random() < 0.3 else contextual(grammar, rng.choice(get_args(Reserved)))
+
+
 def contextual(grammar: Grammar, reserved: Reserved) -> Grammar:
     """The same under `contextual` lexing, with conflicts as `load_grammar` decides them."""
     return settled(dataclasses.replace(grammar, lexing="contextual", reserved=reserved))
