@@ -262,15 +262,22 @@ class _Exits:
         self._callers: list[dict[tuple[int, int], None]] = []
         """For each node the nodes that come to it by pushing its state, and the state below it."""
         self._agenda: deque[tuple[int, Exit | None]] = deque()
+        self._entered: list[tuple[int, int, int]] = []
+        """Nodes whose actions are not followed yet. Calls instead would be as deep as rules are."""
+        self._returns: list[tuple[int, int, Exit | None]] = []
         self._work = 0
         self._enter_ready(0)
-        while self._agenda:
+        while self._entered or self._returns or self._agenda:
             look()
-            node, exit_ = self._agenda.popleft()
-            for copy in self._copies[node]:
-                self._add(copy, exit_)
-            for caller, below in list(self._callers[node]):
-                self._return(caller, below, exit_)
+            if self._entered:
+                self._follow(*self._entered.pop())
+            elif self._returns:
+                self._return(*self._returns.pop())
+            else:
+                node, exit_ = self._agenda.popleft()
+                for copy in self._copies[node]:
+                    self._add(copy, exit_)
+                self._returns += [(caller, below, exit_) for caller, below in self._callers[node]]
 
     def node(self, state: int, column: int) -> int | None:
         """The node of a state before a terminal; None if nothing leads to it."""
@@ -302,6 +309,11 @@ class _Exits:
         if known is not None:
             return known
         node = self._before[state, column] = self._new()
+        self._entered.append((node, state, column))
+        return node
+
+    def _follow(self, node: int, state: int, column: int) -> None:
+        """Follow the actions of a node."""
         for action in self.tables.actions(state, column):
             if action == ACCEPT:
                 self._add(node, None)
@@ -310,7 +322,6 @@ class _Exits:
             else:
                 rule = -action - 1
                 self._return(node, state, (self.lengths[rule] + 1, self.symbols[rule], column))
-        return node
 
     def _call(self, node: int, caller: int, below: int) -> None:
         """Notes that `caller` pushes a state onto `below` and comes to `node`."""
@@ -318,8 +329,7 @@ class _Exits:
         if key not in self._callers[node]:
             self._count()
             self._callers[node][key] = None
-            for exit_ in list(self.of[node]):
-                self._return(caller, below, exit_)
+            self._returns += [(caller, below, exit_) for exit_ in self.of[node]]
             if self.accepts[node]:
                 self._add(caller, None)
 

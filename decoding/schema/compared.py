@@ -166,10 +166,9 @@ class ComparedEntries:
         with self._lock:
             may_be_equal = any(map(completions.may_be_equal, readings))
             rests = [completions.alike_rests(reading) for reading in readings] if may_be_equal else []
+        asked = _doubtful(vocabulary, readings, may_be_equal, rests)
         if self.has_dropped(memory):
-            asked = _doubtful_beside(vocabulary, memory, readings)
-        else:
-            asked = _doubtful(vocabulary, readings, may_be_equal, rests)
+            asked = np.union1d(asked, _doubtful_beside(vocabulary, memory, readings))
         asked = asked[(bits[asked >> 5] >> (asked & 31).astype(np.uint32)) & 1 != 0]
         if len(asked):
             tokens = [vocabulary.tokens[token] for token in asked.tolist()]
@@ -212,7 +211,7 @@ def _doubtful(
 
 
 def _doubtful_beside(vocabulary: Vocabulary, memory: Array, readings: Readings) -> Array:
-    """As `_doubtful`, where the engine may follow a reading that the interpreter has dropped."""
+    """What else is doubtful where the engine may follow a reading that the interpreter dropped."""
     sets = _token_sets(vocabulary)
     inside = [one.place.shape.shape for one in readings if isinstance(one.place, Quoted)]
     # the engine has a thread for each string and key in which its readings stand

@@ -127,8 +127,11 @@ def naive_ending(matcher: Matcher, limit: int) -> Found:
         if len(seen) >= limit:
             return Found(None, length, False)
         seen.add(key)
-        if reader.is_accepting():
-            return Found(data, length, True)
+        try:
+            if reader.is_accepting():
+                return Found(data, length, True)
+        except LimitError:
+            return Found(None, length, False)
         for token in allowed(reader):
             after = reader.fork()
             try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import inspect
 import random
+import sys
 from collections.abc import Iterable
 
 import pytest
@@ -134,6 +136,18 @@ def test_limits(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> Non
     tables = unchecked_tables(make_grammar("S : A | c | S B c\nA : f e\nB : S"), "shift")
     with pytest.raises(LimitError, match=message):
         without_dead_ends(Live(tables))
+
+
+def test_deep_rules_meet_no_recursion_limit() -> None:
+    n = 40
+    levels = "\n".join(f"E{i} : E{i} o{i} E{i + 1} | E{i + 1}" for i in range(n))
+    tables = unchecked_tables(make_grammar(f"S : E0\n{levels}\nE{n} : x | i E0 | i E0 e E0"), "shift")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 30)
+    try:
+        assert not Live(tables).has_dead_ends
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def test_what_no_text_leads_to_is_not_shifted() -> None:

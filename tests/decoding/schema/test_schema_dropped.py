@@ -43,6 +43,19 @@ def allowed(matcher: Any) -> set[bytes]:
         ({"anyOf": [UNIQUE, INTEGERS]}, "[1,1,", b"-1", b'"n{['),
         ({"anyOf": [{**UNIQUE, "items": {"type": "number"}}, INTEGERS]}, "[1,1,2", b"3]", b"}."),
         ({"anyOf": [{**UNIQUE, "items": {}}, {"type": "array", "items": {"maxLength": 1}}]}, '["b","b","a', b'"', b"a"),
+        (
+            {
+                **UNIQUE,
+                "items": {
+                    "type": "string",
+                    "anyOf": [{"enum": ["bb", "aa", "ab"]}, {"pattern": "^([ab]{2}|a*b|[ab])$"}],
+                },
+                "contains": {"type": "string", "anyOf": [{"enum": ["ab", "b"]}, {"pattern": "^(b(a)?|b.*|a?b)$"}]},
+            },
+            '["aab","ab","aa',
+            b'"a',
+            b"b",
+        ),
         (tagged(UNIQUE, INTEGERS), '{"a":[1,1],"b":', b"1", b"0"),
         (tagged(UNIQUE, INTEGERS), '{"a":[1,1', b",1", b'"'),
         (tagged({**UNIQUE, "items": {}}, {"type": "array"}), '{"a":[[1],[1],"a', b'a"', b""),
@@ -67,6 +80,7 @@ def random_array(rng: random.Random, depth: int = 1) -> dict[str, Any]:
         {"enum": [1, "a", [], [1], {}]},
         {"type": "string", "maxLength": 1},
         {"type": "object", "maxProperties": 1},
+        {"type": "string", "pattern": "^(a*b|[ab]{1,2})$"},
     ]
     inside = rng.choice(items) if depth == 0 or rng.random() < 0.6 else alternatives(rng, depth - 1)
     found = {"type": "array", "items": inside, "uniqueItems": rng.random() < 0.6}
