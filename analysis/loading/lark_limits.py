@@ -30,6 +30,11 @@ The factor compares what Lark makes of a rule with the symbols that are written.
 """
 
 
+_ENDLESS = 1 << 40
+_SMALL = 1_000
+"""Where all rules together grow too much, those that grow to more symbols are split."""
+
+
 def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
     """Raises an error if Lark would expand a text past a limit.
 
@@ -57,11 +62,10 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
         if params and _nesting(tree, nested) > MOST_NESTED // 2:  # Lark copies it, by recursion
             what = f"template {str(name)!r} has groups nested more than {MOST_NESTED // 2} deep"
             raise files.error(f"{what}; give the inner ones rules of their own", name, kind=NestingError)
-        sizes = _bnf_sizes(tree)
-        if max(size.largest for size in sizes) > MAX_RULE_SIZE:
+        if max(size.largest for size in _bnf_sizes(tree)) > MAX_RULE_SIZE:  # of a template, or as it is written
             what = f"rule {str(name)!r} grows past {MAX_RULE_SIZE:,} symbols once its groups, [], ? and ~ are multiplied out"
             raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
-        grown += sum(size.largest for size in sizes if size.largest > _GROWS * size.written)
+        grown += _grown(tree)
         if grown > MAX_GROWN_SIZE:
             what = f"the rules up to {str(name)!r} grow past {MAX_GROWN_SIZE:,} symbols in all once groups, [], ? and ~ are multiplied out"
             raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
@@ -69,6 +73,37 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
     if endless is not None:
         what = f"the calls of template {endless!r} do not end within {MAX_TEMPLATE_CALLS:,} calls"
         raise files.error(f"{what}; does it call itself with a template as an argument?", endless, kind=LimitError)
+
+
+def split_large(builder: LarkGrammar) -> None:
+    """Give parts of rules that would grow past a limit rules of their own: nothing is multiplied.
+
+    builder : Lark's grammar, before it is compiled; changed. Of templates nothing is.
+    """
+    sizes = {name: _grown(tree) for name, _, tree, _ in builder.rule_defs if tree is not None}
+    most = MAX_RULE_SIZE if sum(sizes.values()) <= MAX_GROWN_SIZE else _SMALL
+    for name, params, tree, options in builder.rule_defs:  # grows while it is read
+        if params or tree is None or _grown(tree) <= most:
+            continue
+        parts: list[Tree[Any]] = []
+        known: dict[int, _Size] = {}
+        for one in _bottom_up(tree, known):
+            data = str(one.data)
+            multiplies = len(one.children) > 1 if data == "expansion" else data == "expr" and one.children[1] == "~"
+            for k, child in enumerate(one.children if multiplies else ()):
+                size = known[id(child)] if isinstance(child, Tree) else _ONE
+                if size.alternatives > 1 or (data == "expr" and size != _ONE):
+                    parts.append(Tree("expansions", [Tree("expansion", [child])]))
+                    one.children[k] = Tree("value", [NonTerminal(f"__{name}_part_{len(parts) - 1}")])
+                    known[id(one.children[k])] = _ONE
+            inner = [] if data == "value" else [known[id(child)] for child in one.children if isinstance(child, Tree)]
+            known[id(one)] = _bnf_size(one, data, inner, [])
+        builder.rule_defs += [(f"__{name}_part_{n}", (), part, options) for n, part in enumerate(parts)]
+
+
+def _grown(tree: Tree[Any]) -> int:
+    """The symbols of the rules that Lark makes of a rule, of those that grow out of proportion."""
+    return sum(size.largest for size in _bnf_sizes(tree) if size.largest > _GROWS * size.written)
 
 
 def literals_used(builder: LarkGrammar, start: str) -> set[str]:
@@ -141,9 +176,7 @@ def _bottom_up(tree: Tree[Any], known: Mapping[int, object]) -> Iterator[Tree[An
 
 
 class _Size(NamedTuple):
-    """The size of what Lark makes of a part of a rule.
-
-    Past the limit the numbers are only known to be too large.
+    """The size of what Lark makes of a part of a rule; at most _ENDLESS.
 
     alternatives : alternatives of the part.
     symbols : symbols of all alternatives together.
@@ -185,10 +218,10 @@ def _bnf_size(tree: Tree[Any], data: str, inner: list[_Size], helpers: list[_Siz
         return _ONE
     n = len(inner)
     if data == "expansion" and inner.count(_ONE) == n:  # PERF: as most are
-        return _Size(1, min(n, MAX_RULE_SIZE + 1), n)
+        return _Size(1, n, n)
     written = sum(part.written for part in inner)
     largest = max((part.largest for part in inner), default=0)
-    if largest > MAX_RULE_SIZE:
+    if largest >= _ENDLESS:
         return _Size(1, largest, written)
     if data == "expansion":
         return functools.reduce(_concatenated, inner, _NOTHING)._replace(written=written)
@@ -209,7 +242,7 @@ def _bnf_size(tree: Tree[Any], data: str, inner: list[_Size], helpers: list[_Siz
         # helper rules of at most SMALL_FACTOR_THRESHOLD copies each, two of which stand here
         helper, used = _copies(body, SMALL_FACTOR_THRESHOLD)._replace(written=written), _Size(1, 2, written)
     helpers.append(helper)
-    return used if helper.largest <= MAX_RULE_SIZE else helper
+    return used
 
 
 _NOTHING = _Size(1, 0, 0)
@@ -223,9 +256,9 @@ def _copies(body: _Size, n: int) -> _Size:
 
 def _concatenated(left: _Size, right: _Size) -> _Size:
     """The size of two parts, one after the other."""
-    cap = MAX_RULE_SIZE + 1
     symbols = left.symbols * right.alternatives + left.alternatives * right.symbols
-    return _Size(min(cap, left.alternatives * right.alternatives), min(cap, symbols), left.written + right.written)
+    alternatives = min(_ENDLESS, left.alternatives * right.alternatives)
+    return _Size(alternatives, min(_ENDLESS, symbols), left.written + right.written)
 
 
 def _either(parts: Sequence[_Size]) -> _Size:

@@ -51,7 +51,7 @@ from maskwright.analysis.lexing.lexemes import check_texts
 from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import recursion_error, translate
-from maskwright.analysis.loading.lark_limits import check_sizes, literals_used
+from maskwright.analysis.loading.lark_limits import check_sizes, literals_used, split_large
 from maskwright.analysis.loading.names import find_source, meant
 from maskwright.analysis.loading.overlaps import join_equal, soften
 from maskwright.analysis.loading.parts import defined, with_parts
@@ -186,6 +186,7 @@ def parse_grammar(
         soft = options.soft if soft is None else soft
         builder, _ = _larks_load(to_read, main, [files], False)
         doing = "compiling it to BNF"
+        split_large(builder)
         check_sizes(builder, files)
         start = _find_start(start, builder, files)
         if must_compile and lexing != "nfa" and not restrict:

@@ -147,12 +147,16 @@ def _tops_after(tables: LrTables) -> Callable[[int, int], frozenset[int]]:
             return frozenset({state})
         return frozenset(one for above in below(state, depth - 1) for one in tables.below[above])
 
+    @cache
+    def uncovered(top: int, rule: int) -> frozenset[int]:
+        """The states that a reduction puts on top."""
+        after = tables.goto[list(below(top, lengths[rule])), symbols[rule]]
+        return frozenset(after[after >= 0].tolist())
+
     def reduced(column: int, top: int) -> Iterator[int]:
         """The states that reductions before a terminal put on top."""
-        for rule in (-action - 1 for action in tables.actions(top, column) if action < 0):
-            for base in below(top, lengths[rule]):
-                if tables.goto[base, symbols[rule]] >= 0:
-                    yield int(tables.goto[base, symbols[rule]])
+        for action in tables.actions(top, column):
+            yield from uncovered(top, -action - 1) if action < 0 else ()
 
     @cache
     def after(state: int, column: int) -> frozenset[int]:

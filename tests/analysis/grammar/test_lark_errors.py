@@ -9,14 +9,16 @@ import time
 from pathlib import Path
 
 import pytest
+from masks import mask_of
 from own_process import prints_the_same
 from paths import TESTS
 from shares import share
 from written_cases import parameters
 
+import maskwright as mw
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import MAX_BYTES, caret
-from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.analysis.loading import lark_limits, lark_loader, load_grammar, parse_grammar
 
 A = 'start: "a"\n'
 
@@ -113,7 +115,7 @@ def test_hints_are_linear(part: str) -> None:
     assert time.process_time() - begin < 3
 
 
-GROWING = {
+MULTIPLIED = {
     "alternatives": 'start: ("a"|"b")~30',
     "optionals": "start: " + " ".join(f'["{letter}"]' for letter in "abcdefghijklmnopqrstuvwxyz"),
     "repeats": 'start: (((("a"~49)~49)~49)~49)~49',
@@ -130,6 +132,11 @@ GROWING = {
     + " | ".join(f"r{i}" for i in range(20))
     + "\n"
     + "".join(f'r{i}: ("a"|"b")~11\n' for i in range(20)),
+}
+
+GROWING = {
+    "a template": 'start: f{"a"}\nf{x}: (x | "b")~30',
+    "a rule as it is written": "start: " + '"a" ' * 100_001,
     "a terminal": 'start: A\nA: "x"~99999999999 | "b"',
     "terminals": "start: A0\n" + "".join(f"A{i}: A{i + 1} A{i + 1}\n" for i in range(40)) + 'A40: "x"\n',
     "template": 'start: f{"a"}\nf{x}: "b" | f{g{x}}\ng{y}: y',
@@ -143,6 +150,51 @@ GROWING = {
 def test_growth_is_refused_at_its_cause(case: str) -> None:
     with pytest.raises(LimitError, match=r"(?s)^g\.lark:\d+:1: .*(grows? past|do not end within).*\^$"):
         parse_grammar(GROWING[case], name="g.lark")
+
+
+@pytest.mark.parametrize("case", MULTIPLIED)
+def test_what_would_multiply_gets_rules_of_its_own(case: str) -> None:
+    start = time.process_time()
+    assert len(parse_grammar(MULTIPLIED[case], conflicts="all").rules) < 200
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_rules_of_their_own_change_no_text(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random rules multiplied out by Lark, and with nothing multiplied."""
+    rng = random.Random(seed)
+
+    def part(depth: int) -> str:
+        if depth == 0 or rng.random() < 0.3:
+            return rng.choice(['"a"', '"b"', '"c"', "other", '"a" "b"', '"c"'])
+        inside = " ".join(part(depth - 1) for _ in range(rng.randint(1, 2)))
+        kind = rng.choice(["[{}]", "({})?", "({} | {})", "({})*", "({})+", "({})~2", "({} | {})~1..3", "(({})~0..2)"])
+        return kind.format(inside, part(depth - 1))
+
+    tokens = [b"</s>", b"a", b"b", b"c", b"d", b"ab", b"cd", b"da"]
+    vocabulary = mw.Vocabulary.from_tokens(tokens, eos=[0])
+    while True:
+        text = f'start: {" ".join(part(2) for _ in range(3))} | {part(1)} "d"\nother: {part(1)} "d"'
+        try:
+            whole = mw.build_store(parse_grammar(text, lexing="longest", conflicts="all"), vocabulary)
+            break
+        except GrammarError:  # Lark multiplies some out to equal rules, others have no texts
+            continue
+    monkeypatch.setattr(lark_limits, "MAX_RULE_SIZE", 3)
+    monkeypatch.setattr(lark_limits, "MAX_GROWN_SIZE", 1 << 41)
+    monkeypatch.setattr(lark_limits, "_GROWS", 0)
+    monkeypatch.setattr(lark_loader, "check_sizes", lambda builder, files: None)
+    split = mw.build_store(parse_grammar(text, lexing="longest", conflicts="all"), vocabulary)
+    for _ in range(4):
+        one, other = whole.matcher(), split.matcher()
+        for _ in range(8):
+            found = mask_of(one)
+            assert mask_of(other) == found, (text, one.said())
+            if not found - {0}:
+                break
+            token = rng.choice(sorted(found - {0}))
+            one.advance(token)
+            other.advance(token)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from growth import growth
 from shares import every
 
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.lark_files import GrammarFiles, line_and_column, offsets_of
 from maskwright.analysis.loading import parse_grammar
 
@@ -148,26 +148,10 @@ MULTIPLIED: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MULTIPLIED)
-def test_what_multiplies_loads_soon_or_is_refused(name: str) -> None:
-    """All sizes up to the first that is refused, the two behind it, and the largest."""
-    sizes = [*range(1, 12), *range(12, 50, 4)]  # from 50 on Lark makes helper rules
-    n_refused = 0
-    for n in sizes:
-        if n_refused > 2 and n != sizes[-1]:
-            continue
+def test_what_multiplies_loads_soon(name: str) -> None:
+    """Multiplied out as long as that is little; then parts have rules of their own."""
+    for n in (*range(1, 12), *range(12, 50, 4)):  # from 50 on Lark makes helper rules
         start = time.process_time()
-        try:
-            parse_grammar(MULTIPLIED[name](n))
-            assert not n_refused, f"{n} loads, less was refused"
-        except LimitError:
-            n_refused += 1
+        parse_grammar(MULTIPLIED[name](n), conflicts="all")
         took = time.process_time() - start
         assert took < 10, f"{n}: {took:.1f} s"
-    assert n_refused
-
-
-def test_a_star_counts_as_two_alternatives() -> None:
-    start = time.process_time()
-    with pytest.raises(LimitError, match="rule 'start' grows past 100,000 symbols"):
-        parse_grammar('start: (start | r0*)~9\nr0: "b"')
-    assert time.process_time() - start < 1
