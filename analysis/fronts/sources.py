@@ -43,7 +43,7 @@ _QUOTED = re.compile(r"\"(?:\\.|[^\"\\\n])*+\"?|\[(?:\\.|[^\]\\\n])*+\]?|#[^\n]*
 """Literals, classes and comments of GBNF and EBNF."""
 _ARROW = re.compile(r"^[ \t]*[\w.-]+(?:\[[^\]\n]*\])?\s*::=", re.MULTILINE)
 _OPTIONS = re.compile(r"^[ \t]*[\w.-]+\[[^\]\n]*\][ \t]*::=", re.MULTILINE)
-_MACRO = re.compile(rf"\b(?:{'|'.join(MACROS)})[ \t]*\(")
+_MACRO = re.compile(rf"\b(?:{'|'.join(MACROS)})[ \t]*\(|\([ \t]*=")
 _COLON = re.compile(r"^[ \t]*[?!]*_?[A-Za-z][\w-]*(?:\.-?\d+|\{[\w, ]*\}|\[[^\]\n]*\]|::_)?[ \t]*:(?!:=)", re.MULTILINE)
 _WORD = re.compile(r"^[ \t]*%(?:import|ignore|declare|override|extend|llguidance)\b", re.MULTILINE)
 _TOKEN = re.compile(
@@ -91,7 +91,7 @@ def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -
         return parse(text, name)
     if found == "lark":
         return parse_grammar(text) if path is None else load_grammar(path)
-    what = "a JSON Schema" if found == "schema" else "a regular expression"
+    what = "a JSON Schema" if found == "schema" else "a regular expression" if text.strip() else "empty"
     near = suggestion(text[:60], known_grammars()) if text.isidentifier() else ""
     is_rule = re.match(r"\s*[\w-]+\s*=[^>]", text)
     hint = "; a rule is `name: ...` in Lark, `name ::= ...` in GBNF" if is_rule else meant(source, "read_constraint")

@@ -154,7 +154,7 @@ def _chosen(kind: str, clause: c.Clause) -> c.Clause | None:
         values = frozenset(value for value in values if all(one.admits(value) for one in tests))
     if not values:
         return None
-    return (*(one for one in rest if _is_kept(one)), c.Among(values, True))
+    return (*(one for one in rest if isinstance(one, (c.Refused, c.Whole, *c.SEEN))), c.Among(values, True))
 
 
 def _listed(kind: str, one: c.Among, other: c.Among) -> c.Clause | None:
@@ -170,11 +170,6 @@ def _listed(kind: str, one: c.Among, other: c.Among) -> c.Clause | None:
     return (c.Among(values, True),) if values else None
 
 
-def _is_kept(constraint: c.Constraint) -> bool:
-    """Whether a constraint says something of values that are listed and that it admits."""
-    return isinstance(constraint, (c.Refused, c.Whole, *c.SEEN))
-
-
 def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
     """The clauses without repetitions, and without those that ask for more than another one.
 
@@ -188,18 +183,15 @@ def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
         return tuple(distinct.values())
     if not any(isinstance(one, c.SEEN) for whole in distinct for one in whole):
         return tuple(clause for whole, clause in distinct.items() if not any(other < whole for other in distinct))
-    parts = [_parted(whole) for whole in distinct]
+    parts = []  # what each asks for, and what counts as evaluated in it
+    for whole in distinct:
+        seen = frozenset(one for one in whole if isinstance(one, c.SEEN))
+        parts.append((whole - seen, seen))
     return tuple(
         clause
         for (asked, seen), clause in zip(parts, distinct.values(), strict=True)
         if not any(a <= asked and s >= seen and (a, s) != (asked, seen) for a, s in parts)
     )
-
-
-def _parted(clause: frozenset[c.Constraint]) -> tuple[frozenset[c.Constraint], frozenset[c.Constraint]]:
-    """What a clause asks for, and what counts as evaluated in it."""
-    seen = frozenset(one for one in clause if isinstance(one, c.SEEN))
-    return clause - seen, seen
 
 
 # -- objects that a constant tells apart

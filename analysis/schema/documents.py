@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import NestingError, SchemaError
@@ -27,6 +27,9 @@ DRAFTS = {
     "http://json-schema.org/draft-07/schema": 7,
     "http://json-schema.org/draft/2019-09/schema": 2019,
     "http://json-schema.org/draft/2020-12/schema": 2020,
+    "http://json-schema.org/draft-05/schema": 4,
+    "http://json-schema.org/schema": 2020,
+    "http://spec.openapis.org/oas/3.1/dialect/base": 2020,
 }
 """Identifier of a meta-schema, with http for https -> the draft's number or year."""
 
@@ -81,7 +84,7 @@ def at(pointer: str) -> str:
 
 def draft_named(name: Any) -> int | None:
     """The draft that `$schema` names; None for another one."""
-    return DRAFTS.get(name.rstrip("#").replace("https://", "http://", 1)) if isinstance(name, str) else None
+    return DRAFTS.get(str(name).rstrip("#").replace("https://", "http://", 1).replace("/hyper-schema", "/schema"))
 
 
 def identifier(schema: Any) -> str:
@@ -228,7 +231,9 @@ class Document:
                 wrong = _wrong_identifier(schema, draft)
                 try:
                     if not wrong:
-                        resolver = resolver.in_subresource(_specification(draft).create_resource(schema))
+                        inner = resolver.in_subresource(_specification(draft).create_resource(schema))
+                        # a document may be given under its own identifier, if that is relative
+                        resolver = resolver if schema[_id_keyword(draft)] == resolver._base_uri else inner
                 except ValueError as error:
                     wrong = f"is no URI ({error})"
                 if wrong:
@@ -377,7 +382,9 @@ class Document:
     def _elsewhere(self, reference: str, number: int, keyword: str) -> int:
         """The location of a schema in a document that is not given."""
         found = self.made(OPAQUE, number)
-        what = f"the reference {reference!r} leads to nothing that is given; pass other documents as `documents`"
+        uri = urljoin(str(getattr(self._resolvers[number], "_base_uri", "")), reference).partition("#")[0]
+        asked = f"{reference!r}" if uri in reference else f"{reference!r} ({uri})"
+        what = f"the reference {asked} leads to nothing that is given; pass other documents as `documents`"
         self.unknown[found] = f"{self.pointer(number)}/{keyword}", what
         return found
 

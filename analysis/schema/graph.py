@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.cardinality import are_fewer, is_long, listed_numbers, listed_strings, n_values
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, read_document
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, draft_named, read_document
 from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living, living_states
 from maskwright.analysis.schema.endless import endless, goes_on_for_ever
 from maskwright.analysis.schema.keys import with_classes
@@ -63,10 +64,16 @@ def build_graph(
         >>> build_graph({"enum": ["a", None]}).nodes
         ((Spellings(texts=(b'null',)), StringLiterals(texts=(b'a',))),)
     """
-    in_order = key_order == "schema"
-    return read_document(
-        schema, documents, default_draft, lambda document: _graph(Builder(document, in_order, is_natural), lenient)
-    )
+    name = schema.get("$schema") if lenient and isinstance(schema, dict) else None
+    is_unknown = isinstance(name, str) and draft_named(name) is None
+    known = {**schema, "$schema": None} if is_unknown else schema
+
+    def read(document: Document) -> SchemaGraph:
+        return _graph(Builder(document, key_order == "schema", is_natural), lenient)
+
+    found = read_document(known, documents, default_draft, read)
+    why = "/$schema", f"no known draft is named {clip(name)}, so it is read as draft {default_draft}"
+    return found._replace(left_out=(why, *found.left_out)) if is_unknown else found
 
 
 def _graph(builder: Builder, lenient: bool) -> SchemaGraph:

@@ -83,7 +83,7 @@ def repeated_class(text: str) -> tuple[Dfa, int, int | None] | None:
     ranges, least, most = found
     if ranges == EVERYTHING:
         return valid_utf8(), least, most
-    return _all_over(ranges), least, most
+    return spell(Repeat(Chars(ranges), 0, None)), least, most
 
 
 def pattern_parts(text: str, is_counted: bool = True) -> tuple[Dfa, int, int | None]:
@@ -109,11 +109,6 @@ def has_automaton(text: str) -> bool:
 
 
 @Kept
-def _all_over(ranges: tuple[tuple[int, int], ...]) -> Dfa:
-    """All strings over a set of characters."""
-    return spell(Repeat(Chars(ranges), 0, None))
-
-
 def format_automaton(name: str) -> Dfa | None:
     """The strings of a format; None for one that JSON Schema does not name, which asserts nothing.
 

@@ -98,6 +98,8 @@ def test_read_constraint(tmp_path: Path) -> None:
     [
         ('{"type": "object"}', None, r"is a JSON Schema; .*: mw\.load_schema"),
         ("[a-z]+", None, r"is a regular expression; expected a grammar.*: mw\.load_regex"),
+        (" \n", None, "is empty; expected a grammar"),
+        ('root ::= "a" (= "c") "c"', None, r"1:14: a look-ahead assertion \(= ...\) is not supported"),
         ("missing.gbnf", None, "missing.gbnf' does not exist"),
         ('root ::= "a"', "gbfn", "no syntax is named 'gbfn'; did you mean 'gbnf'"),
         (3, None, "a constraint is of type int|a constraint"),

@@ -71,6 +71,50 @@ def test_an_identifier_that_is_no_string_is_named(schema: Any, documents: dict[s
     assert caught.value.pointer == pointer
 
 
+def test_documents_may_have_the_path_under_which_they_are_given_as_identifier() -> None:
+    one: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#"}
+    documents = {
+        "common/a.json": {**one, "$id": "common/a.json", "properties": {"b": {"$ref": "b.json"}}},
+        "common/b.json": {**one, "$id": "common/b.json", "properties": {"c": {"$ref": "c.json#/definitions/c"}}},
+        "common/c.json": {**one, "$id": "common/c.json", "definitions": {"c": {"type": "integer"}}},
+    }
+    main = {**one, "$id": "event$x", "properties": {"a": {"$ref": "common/a.json"}}}
+    texts = load_schema(main, documents=documents).texts.graph
+    assert is_text_of(texts, b'{"a":{"b":{"c":1}}}') and not is_text_of(texts, b'{"a":{"b":{"c":"x"}}}')
+
+
+def test_a_reference_to_nothing_names_where_it_was_looked_for() -> None:
+    given = {"https://o.org/schema/defs.json": {"definitions": {"m": True}}}
+    with pytest.raises(SchemaError, match=r"'defs.json#/definitions/m' \(https://o.org/schema/image/defs.json\) leads"):
+        load_schema({"$id": "https://o.org/schema/image/config", "$ref": "defs.json#/definitions/m"}, documents=given)
+    with pytest.raises(SchemaError, match=r"'https://o.org/x' leads"):
+        load_schema({"$ref": "https://o.org/x"})
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "http://json-schema.org/schema#",
+        "https://spec.openapis.org/oas/3.1/dialect/base",
+        "http://json-schema.org/draft-07/hyper-schema#",
+        "https://json-schema.org/draft/2019-09/hyper-schema",
+    ],
+)
+def test_other_names_of_drafts(name: str) -> None:
+    assert is_text_of(load_schema({"$schema": name, "type": "string"}).texts.graph, b'"a"')
+
+
+def test_an_unknown_draft_is_read_as_the_newest_where_that_is_wanted() -> None:
+    schema = {"$schema": "https://meta.json-schema.tools/", "prefixItems": [{"type": "integer"}], "type": "array"}
+    with pytest.raises(SchemaError, match=r"\$schema is 'https://meta"):
+        load_schema(schema)
+    found = load_schema(schema, lenient=True)
+    assert found.left_out == (
+        ("/$schema", "no known draft is named 'https://meta.json-schema.tools/', so it is read as draft 2020"),
+    )
+    assert is_text_of(found.texts.graph, b"[1]") and not is_text_of(found.texts.graph, b'["a"]')
+
+
 def test_documents_have_uris() -> None:
     for schema in ({}, {"$ref": "o.json"}):
         with pytest.raises(SchemaError, match="documents has the key 5; expected URI -> schema"):
