@@ -142,7 +142,7 @@ class _Reader(PatternReader):
     wrong_bounds = "the repetition {} has fewer at most than at least"
     too_deep = f"groups are nested more than {MOST_NESTED} deep; give the inner ones a name, as rules of their own"
     unknown_property = (
-        "the property {!r:.42} is not supported; supported are general categories, such as \\p{{L}} or \\p{{Nd}}"
+        "the property {!r:.42} is not supported; supported are general categories, scripts and binary properties"
     )
 
     def skip(self) -> None:

@@ -24,6 +24,7 @@ from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.bounds import n_beginnings
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import first_of_each
+from maskwright.analysis.regex.properties import with_classes
 
 FIRST_PAIRS = 1 << 8
 """Pairs of states that there is room for at first: a power of two."""
@@ -40,9 +41,7 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
     Higher priority comes first, then literals before patterns, then the greater maximal width, then
     the longer pattern, then the name (Lark's order). A terminal of other lengths
     (`Terminal.beyond`) stands behind the one that it belongs to, so that no third one wins over
-    just one of the two.
-
-    Returns n_terminals numbers, a permutation of 0 .. n_terminals - 1.
+    just one of the two. Returns a permutation of 0 .. n_terminals - 1.
     """
 
     def key(number: int) -> tuple[int, bool, int, int, str, bool]:
@@ -63,7 +62,7 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
 
 @Kept
 def _greatest_width(pattern: str, flags: str) -> int:
-    return int(get_regexp_width(f"(?{flags}:{pattern})" if flags else pattern)[1]) if pattern else 0
+    return int(get_regexp_width(with_classes(f"(?{flags}:{pattern})" if flags else pattern))[1]) if pattern else 0
 
 
 def check_literals(grammar: Grammar, limit: int) -> None:

@@ -22,6 +22,7 @@ from maskwright.analysis.kept import Kept
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
 from maskwright.analysis.regex import charset
 from maskwright.analysis.regex.charset import Ranges
+from maskwright.analysis.regex.properties import with_classes
 from maskwright.analysis.regex.tree import (
     ANY,
     EMPTY,
@@ -42,14 +43,7 @@ _LITERAL: Any = _sre.LITERAL
 _WHOLE: Any = (_LITERAL, _sre.NOT_LITERAL, _sre.IN, _sre.ANY, _sre.SUBPATTERN)
 """What may be repeated without a group around it, or is one."""
 
-_FLAGS = {
-    "a": re.ASCII,
-    "i": re.IGNORECASE,
-    "m": re.MULTILINE,
-    "s": re.DOTALL,
-    "u": re.UNICODE,
-    "x": re.VERBOSE,
-}
+_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "u": re.UNICODE, "x": re.VERBOSE}
 _TYPE_FLAGS = int(re.ASCII | re.UNICODE | re.LOCALE)
 
 _NEWLINE = Chars(((10, 10),))
@@ -87,7 +81,7 @@ def parse(pattern: str, flags: str = "") -> Node:
 
     Anchors have become look-arounds, groups are gone, and sets are resolved under their flags.
 
-    pattern : source text for Python's `re`.
+    pattern : source text for Python's `re`; also with ``\p{...}``, as the package `regex` reads it.
     flags : letters of ``aimsux``.
 
     Raises: Unsupported for back-references, conditional groups, and constructs of `re` that this
@@ -96,6 +90,7 @@ def parse(pattern: str, flags: str = "") -> Node:
     TerminalError for a bad letter in `flags`.
     """
     bits = flag_bits(flags)
+    pattern = with_classes(pattern)
     try:
         parsed = on_own_stack(_sre.parse)(pattern, bits)
         if "(?<" in pattern:

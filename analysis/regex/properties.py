@@ -1,32 +1,22 @@
 r"""Properties of characters by their names, as in ``\p{Lu}``.
 
-Known are the general categories, `Any`, `ASCII`, and `Assigned`, in the running Python's version of
-Unicode.
+Known are the general categories, in the running Python's version of Unicode; scripts, `Any`,
+`ASCII`, `Assigned` and the binary properties of ECMAScript, in that of `unicode_properties.json`.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.regex.charset import LAST, Ranges, complement, normalise
-
-_LONG_NAMES = {
-    "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt",
-    "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M", "Combining_Mark": "M", "Nonspacing_Mark": "Mn",
-    "Spacing_Mark": "Mc", "Enclosing_Mark": "Me", "Number": "N", "Decimal_Number": "Nd", "digit": "Nd",
-    "Letter_Number": "Nl", "Other_Number": "No", "Punctuation": "P", "punct": "P", "Connector_Punctuation": "Pc",
-    "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps", "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi",
-    "Final_Punctuation": "Pf", "Other_Punctuation": "Po", "Symbol": "S", "Math_Symbol": "Sm",
-    "Currency_Symbol": "Sc", "Modifier_Symbol": "Sk", "Other_Symbol": "So", "Separator": "Z",
-    "Space_Separator": "Zs", "Line_Separator": "Zl", "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc",
-    "cntrl": "Cc", "Format": "Cf", "Surrogate": "Cs", "Private_Use": "Co", "Unassigned": "Cn",
-}  # fmt: skip
-_NO_CATEGORIES = {"Any", "ASCII", "Assigned"}
 
 
 @lru_cache(maxsize=64)
@@ -39,14 +29,17 @@ def property_of(name: str, is_loose: bool = False) -> Ranges | None:
     (((8232, 8232),), ((8232, 8232),))
     """
     key, _, value = name.rpartition("=")
+    key = {"script": "sc", "generalcategory": "gc"}.get(_loose(key), _loose(key)) if is_loose else key
+    kinds = ("scripts",) if key in {"Script", "sc"} else ("binary", "scripts")[: 1 + is_loose] if not key else ()
+    for kind in kinds:
+        table = _table(is_loose)[kind]
+        if (written := table.get(_loose(value) if is_loose else value)) is not None:
+            bounds = list(accumulate(int(each, 36) for each in written.split()))
+            return tuple((begin, end - 1) for begin, end in zip(bounds[::2], bounds[1::2], strict=True))
     if key not in {"", "General_Category", "gc"}:
         return None
-    short = _short_names(is_loose).get(_loose(value) if is_loose else value)
-    if short is None or (key and short in _NO_CATEGORIES):
-        return None
-    if short == "ASCII":
-        return ((0, 127),)
-    return complement(general_category("Cn")) if short == "Assigned" else general_category(short)
+    short = _table(is_loose)["categories"].get(_loose(value) if is_loose else value)
+    return None if short is None else general_category(short)
 
 
 @lru_cache(maxsize=64)
@@ -68,11 +61,43 @@ def _categories() -> tuple[tuple[str, ...], npt.NDArray[np.uint8]]:
 
 
 @lru_cache(maxsize=2)
-def _short_names(is_loose: bool) -> dict[str, str]:
-    """The short name of each property by each of its names."""
-    short = {"LC", *_NO_CATEGORIES, *(name[:n] for name in _categories()[0] for n in (1, 2))}
-    names = _LONG_NAMES | {name: name for name in short}
-    return {_loose(name): short for name, short in names.items()} if is_loose else names
+def _table(is_loose: bool) -> dict[str, dict[str, str]]:
+    """Kind of property -> name -> ranges (begin, size, gap, ... in base 36) or a short name."""
+    read = json.loads(Path(__file__).with_name("unicode_properties.json").read_text(encoding="utf-8"))
+    return {
+        kind: {
+            _loose(name) if is_loose else name: read[kind][found[1:]] if found[:1] == "=" else found
+            for name, found in read[kind].items()
+        }
+        for kind in ("categories", "binary", "scripts")
+    }
+
+
+def with_classes(pattern: str) -> str:
+    r"""A pattern of Python's `re`, with classes instead of the ``\p{...}`` of the package `regex`.
+
+    Raises: re.error for a property that is not known.
+    """
+    if "\\p{" not in pattern.lower():
+        return pattern
+    found, is_inside = "", False
+    for match in _PIECE.finditer(pattern):
+        name = match["name"]
+        is_escape, closes = match[0][0] == "\\", match[0][-1] == "]"
+        is_inside = is_escape or not closes if is_inside else match[0][0] == "["
+        if name is None:
+            found += match[0]
+            continue
+        ranges = property_of(name.removeprefix("^"), is_loose=True)
+        if ranges is None:
+            raise re.error(f"unknown property {name!r}", pattern, match.start())
+        ranges = complement(ranges) if (match[0][1] == "P") != name.startswith("^") else ranges
+        text = "".join(f"\\U{begin:08x}-\\U{end:08x}" for begin, end in ranges)
+        found += text if is_inside else f"[{text}]"
+    return found
+
+
+_PIECE = re.compile(r"\\[pP]\{(?P<name>[^{}]+)\}|\\.|\[\^?\]?|.", re.DOTALL)
 
 
 def _loose(name: str) -> str:

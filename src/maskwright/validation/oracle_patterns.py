@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from maskwright.analysis.errors import LimitError, MissingExtraError
 from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.kept import cached_property
+from maskwright.analysis.regex.properties import with_classes
 
 sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
 
@@ -38,7 +39,7 @@ def with_flags(pattern: str, flags: str) -> str:
     >>> with_flags("a+", "i"), with_flags("a+", "")
     ('(?i:a+)', 'a+')
     """
-    return f"(?{flags}:{pattern})" if flags else pattern
+    return with_classes(f"(?{flags}:{pattern})" if flags else pattern)
 
 
 class Pattern:
