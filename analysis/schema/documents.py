@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urljoin
 
 from maskwright.analysis.arguments import clip, printable
-from maskwright.analysis.errors import NestingError, SchemaError
+from maskwright.analysis.errors import LimitError, NestingError, SchemaError
 from maskwright.analysis.nesting import MOST_NESTED, check_nesting
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
@@ -232,8 +232,8 @@ class Document:
                 try:
                     if not wrong:
                         inner = resolver.in_subresource(_specification(draft).create_resource(schema))
-                        # a document may be given under its own identifier, if that is relative
-                        resolver = resolver if schema[_id_keyword(draft)] == resolver._base_uri else inner
+                        is_given_so = schema[_id_keyword(draft)] == resolver._base_uri  # and may be relative
+                        resolver = resolver if is_given_so else inner
                 except ValueError as error:
                     wrong = f"is no URI ({error})"
                 if wrong:
@@ -251,7 +251,7 @@ class Document:
         if schema is not False and not isinstance(schema, dict):
             raise self.error(number, "", f"a schema is an object or a boolean, not {type(schema).__name__}")
         if number >= MOST_LOCATIONS:
-            raise self.error(number, "", f"the schema has more than {MOST_LOCATIONS:,} subschemas")
+            raise LimitError(f"{self.pointer(number)}: the schema has more than {MOST_LOCATIONS:,} subschemas")
         self._numbers[key] = number
         return number
 

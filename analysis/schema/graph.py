@@ -66,12 +66,11 @@ def build_graph(
     """
     name = schema.get("$schema") if lenient and isinstance(schema, dict) else None
     is_unknown = isinstance(name, str) and draft_named(name) is None
-    known = {**schema, "$schema": None} if is_unknown else schema
 
     def read(document: Document) -> SchemaGraph:
         return _graph(Builder(document, key_order == "schema", is_natural), lenient)
 
-    found = read_document(known, documents, default_draft, read)
+    found = read_document({**schema, "$schema": None} if is_unknown else schema, documents, default_draft, read)
     why = "/$schema", f"no known draft is named {clip(name)}, so it is read as draft {default_draft}"
     return found._replace(left_out=(why, *found.left_out)) if is_unknown else found
 

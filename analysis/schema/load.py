@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import quote, urljoin
 
 from maskwright.analysis.arguments import a_type, as_boolean, clip, printable
-from maskwright.analysis.errors import EmptySchemaError, MaskwrightWarning, MissingExtraError, NestingError, SchemaError
+from maskwright.analysis.errors import EmptySchemaError, LimitError, MaskwrightWarning, MissingExtraError, SchemaError
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Cache
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
@@ -270,6 +270,8 @@ def _built(schema: Any, documents: dict[str, Any], key_order: KeyOrder, is_natur
     try:
         return build_graph(schema, documents=documents, key_order=key_order, is_natural=is_natural, lenient=lenient)
     except SchemaError as error:
+        if isinstance(error.__cause__, LimitError):
+            raise  # and no copy of what is large
         refused = error.with_traceback(None)  # or it would hold all that was built
     values = schema, list(documents.values())
     again, others = json.loads(_spelled(values))
@@ -363,7 +365,7 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
         raise SchemaError(
             f"{where}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}{hint}{_meant(where)}"
         ) from error
-    except NestingError as error:
+    except LimitError as error:
         raise SchemaError(f"{where}: {error}") from None
     except ValueError as error:
         if isinstance(error, SchemaError):

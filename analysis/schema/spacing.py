@@ -165,12 +165,6 @@ _NAMED = {
 }
 
 
-def _indented(n: int) -> Spacing:
-    """What `json.dumps(..., indent=n)` writes."""
-    broken = (0, 0, GOES_ON)
-    return by_place(((GOES_ON, 0, CLOSES), _NONE, (CLOSES, 0, GOES_ON), broken, _NONE, _ONE_BLANK), n)
-
-
 @Kept
 def spacing_of(whitespace: str | int) -> Spacing:
     """The white space that a style's part names. Raises: UnknownNameError for another option."""
@@ -184,7 +178,9 @@ def spacing_of(whitespace: str | int) -> Spacing:
     if indent is not None:
         if int(indent[1]) > WIDEST_INDENT:
             raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected at most {WIDEST_INDENT} blanks a level")
-        return _indented(int(indent[1]))
+        broken = (0, 0, GOES_ON)  # as `json.dumps(..., indent=n)` writes
+        rows = (GOES_ON, 0, CLOSES), _NONE, (CLOSES, 0, GOES_ON), broken, _NONE, _ONE_BLANK
+        return by_place(rows, int(indent[1]))
     found = intersect(regex_automaton(whitespace), regex_automaton(r"[ \t\n\r]*"))
     if found.is_empty:
         raise UnknownNameError(
