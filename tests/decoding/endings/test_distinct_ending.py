@@ -44,7 +44,7 @@ def test_many_distinct_ones(schema: dict[str, Any], n: int, length: int) -> None
     matcher = matcher_of(schema)
     begin = time.thread_time()
     ending = matcher.short_ending()
-    assert time.thread_time() - begin < 5
+    assert time.thread_time() - begin < 10  # 2 on a quiet machine
     assert len(json.loads(ending.data)) == n and matcher.try_bytes(ending.data) and matcher.is_accepting()
     assert ending.is_shortest and len(ending.data) == length
 
