@@ -6,7 +6,8 @@ Lark or llguidance's dialect of it. Without such a name the text decides, in thi
 1. A JSON object is a schema.
 2. A line ``name ::= ...`` makes it GBNF or xgrammar's EBNF. The two share most of their syntax, and
    where both readers take a text it means the same but for ``\x`` with more than two digits. So it
-   is EBNF if only that reader takes it, or if it has a macro or options of a rule; else GBNF.
+   is EBNF if only that reader takes it, or if it has a macro, options of a rule or a look-ahead;
+   else GBNF.
 3. A line ``name: ...`` or a directive such as ``%import`` makes it Lark, or llguidance's dialect if
    it has what only that has: ``%llguidance``, ``%json``, ``%regex``, ``%lark``, ``%if``, ``::``,
    ``@name``, special tokens ``<...>``, attributes ``rule[...]:``, ``&``, or repetitions ``{m,n}``.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lark import Tree
@@ -30,7 +30,8 @@ The factor compares what Lark makes of a rule with the symbols that are written.
 """
 
 
-_ENDLESS = 1 << 40
+_MOST = 1 << 40
+"""Sizes are not counted further."""
 _SMALL = 1_000
 """Where all rules together grow too much, those that grow to more symbols are split."""
 
@@ -62,10 +63,11 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
         if params and _nesting(tree, nested) > MOST_NESTED // 2:  # Lark copies it, by recursion
             what = f"template {str(name)!r} has groups nested more than {MOST_NESTED // 2} deep"
             raise files.error(f"{what}; give the inner ones rules of their own", name, kind=NestingError)
-        if max(size.largest for size in _bnf_sizes(tree)) > MAX_RULE_SIZE:  # of a template, or as it is written
+        sizes = _bnf_sizes(tree)
+        if max(size.largest for size in sizes) > MAX_RULE_SIZE:  # of a template, or as it is written
             what = f"rule {str(name)!r} grows past {MAX_RULE_SIZE:,} symbols once its groups, [], ? and ~ are multiplied out"
             raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
-        grown += _grown(tree)
+        grown += _grown(sizes)
         if grown > MAX_GROWN_SIZE:
             what = f"the rules up to {str(name)!r} grow past {MAX_GROWN_SIZE:,} symbols in all once groups, [], ? and ~ are multiplied out"
             raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
@@ -76,14 +78,14 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
 
 
 def split_large(builder: LarkGrammar) -> None:
-    """Give parts of rules that would grow past a limit rules of their own: nothing is multiplied.
+    """Give parts of rules that would grow past a limit rules of their own: so nothing multiplies.
 
-    builder : Lark's grammar, before it is compiled; changed. Of templates nothing is.
+    builder : Lark's grammar, before it is compiled; changed. Templates stay as they are.
     """
-    sizes = {name: _grown(tree) for name, _, tree, _ in builder.rule_defs if tree is not None}
-    most = MAX_RULE_SIZE if sum(sizes.values()) <= MAX_GROWN_SIZE else _SMALL
-    for name, params, tree, options in builder.rule_defs:  # grows while it is read
-        if params or tree is None or _grown(tree) <= most:
+    sizes = [0 if tree is None else _grown(_bnf_sizes(tree)) for _, _, tree, _ in builder.rule_defs]
+    most = MAX_RULE_SIZE if sum(sizes) <= MAX_GROWN_SIZE else _SMALL
+    for size_of_rule, (name, params, tree, options) in zip(sizes, builder.rule_defs.copy(), strict=True):
+        if params or size_of_rule <= most:
             continue
         parts: list[Tree[Any]] = []
         known: dict[int, _Size] = {}
@@ -101,9 +103,9 @@ def split_large(builder: LarkGrammar) -> None:
         builder.rule_defs += [(f"__{name}_part_{n}", (), part, options) for n, part in enumerate(parts)]
 
 
-def _grown(tree: Tree[Any]) -> int:
-    """The symbols of the rules that Lark makes of a rule, of those that grow out of proportion."""
-    return sum(size.largest for size in _bnf_sizes(tree) if size.largest > _GROWS * size.written)
+def _grown(sizes: Iterable[_Size]) -> int:
+    """The symbols of those rules that grow out of proportion. sizes : as of `_bnf_sizes`."""
+    return sum(size.largest for size in sizes if size.largest > _GROWS * size.written)
 
 
 def literals_used(builder: LarkGrammar, start: str) -> set[str]:
@@ -176,7 +178,7 @@ def _bottom_up(tree: Tree[Any], known: Mapping[int, object]) -> Iterator[Tree[An
 
 
 class _Size(NamedTuple):
-    """The size of what Lark makes of a part of a rule; at most _ENDLESS.
+    """The size of what Lark makes of a part of a rule; at most _MOST.
 
     alternatives : alternatives of the part.
     symbols : symbols of all alternatives together.
@@ -221,7 +223,7 @@ def _bnf_size(tree: Tree[Any], data: str, inner: list[_Size], helpers: list[_Siz
         return _Size(1, n, n)
     written = sum(part.written for part in inner)
     largest = max((part.largest for part in inner), default=0)
-    if largest >= _ENDLESS:
+    if largest >= _MOST:
         return _Size(1, largest, written)
     if data == "expansion":
         return functools.reduce(_concatenated, inner, _NOTHING)._replace(written=written)
@@ -257,8 +259,8 @@ def _copies(body: _Size, n: int) -> _Size:
 def _concatenated(left: _Size, right: _Size) -> _Size:
     """The size of two parts, one after the other."""
     symbols = left.symbols * right.alternatives + left.alternatives * right.symbols
-    alternatives = min(_ENDLESS, left.alternatives * right.alternatives)
-    return _Size(alternatives, min(_ENDLESS, symbols), left.written + right.written)
+    alternatives = min(_MOST, left.alternatives * right.alternatives)
+    return _Size(alternatives, min(_MOST, symbols), left.written + right.written)
 
 
 def _either(parts: Sequence[_Size]) -> _Size:

@@ -90,7 +90,7 @@ def parse(pattern: str, flags: str = "") -> Node:
     TerminalError for a bad letter in `flags`.
     """
     bits = flag_bits(flags)
-    pattern = with_classes(pattern)
+    pattern = with_classes(pattern, flags)
     try:
         parsed = on_own_stack(_sre.parse)(pattern, bits)
         if "(?<" in pattern:

@@ -73,18 +73,19 @@ def _table(is_loose: bool) -> dict[str, dict[str, str]]:
     }
 
 
-def with_classes(pattern: str) -> str:
+def with_classes(pattern: str, flags: str = "") -> str:
     r"""A pattern of Python's `re`, with classes instead of the ``\p{...}`` of the package `regex`.
 
-    Raises: re.error for a property that is not known.
+    Raises: re.error for an unknown property; in verbose patterns, whose comments may hold brackets.
     """
     if "\\p{" not in pattern.lower():
         return pattern
+    if "x" in flags or re.search(r"\(\?[a-z]*x", pattern):
+        raise re.error(r"\p{...} in a verbose pattern", pattern, pattern.lower().index("\\p{"))
     found, is_inside = "", False
     for match in _PIECE.finditer(pattern):
         name = match["name"]
-        is_escape, closes = match[0][0] == "\\", match[0][-1] == "]"
-        is_inside = is_escape or not closes if is_inside else match[0][0] == "["
+        is_inside = match[0][0] == "\\" or match[0][-1] != "]" if is_inside else match[0][0] == "["
         if name is None:
             found += match[0]
             continue

@@ -232,8 +232,8 @@ class Document:
                 try:
                     if not wrong:
                         inner = resolver.in_subresource(_specification(draft).create_resource(schema))
-                        is_given_so = schema[_id_keyword(draft)] == resolver._base_uri  # and may be relative
-                        resolver = resolver if is_given_so else inner
+                        # a relative identifier under which the document is given leads to itself
+                        resolver = resolver if schema[_id_keyword(draft)] == resolver._base_uri else inner
                 except ValueError as error:
                     wrong = f"is no URI ({error})"
                 if wrong:

@@ -46,7 +46,6 @@ class Masks:
         self._host_words: Words = np.zeros(-(-rules.tables.host.vocabulary.size // 32), np.int32)
         self._words: Words = np.zeros(rules.tables.n_words, np.int32)
         self._begins: dict[int, list[Split]] = {}
-        self._texts = words_of(rules.splits.texts(), rules.tables.vocabulary.size).view(np.int32)
         ids = rules.tables.host_ids
         self._host_ids = np.zeros(0, np.int32) if ids is None else ids
         self._n_plain = int(np.searchsorted(self._host_ids, rules.tables.vocabulary.size))
@@ -59,7 +58,7 @@ class Masks:
         """
         if (
             readings[0].left
-            and any(one.back is not None and one.back.is_free(one.part) for one in readings)
+            and any(one.back is not None and one.back.any_may_follow(one.part) for one in readings)
             and self._fill_by_parts(readings, words)
         ):
             return
@@ -85,7 +84,7 @@ class Masks:
             cursor.fill(self._words)
             remove(self._words, cursor.eos)
             words |= self._words
-        lacking = self._texts & ~words
+        lacking = rules.splits.text_words & ~words
         few = few_tokens(lacking, MOST_READ)
         if not few and lacking.any():
             return False

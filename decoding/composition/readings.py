@@ -184,7 +184,7 @@ class Back:
             self.state.first = frozenset(byte for one in self.closed for byte in one.cursor.next_bytes())
         return self.state.first
 
-    def is_free(self, number: int) -> bool:
+    def any_may_follow(self, number: int) -> bool:
         """Whether nearly all bytes may come behind a part, and nobody has asked for its exits."""
         return number not in self.state.exits and len(self.first()) > MARK // 2
 

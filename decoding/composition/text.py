@@ -167,7 +167,7 @@ class ComposedText(TextState):
                 words[:] = known.mask
                 return constants.OK
             part = first.back if len(self._readings) == 1 and first.left else None
-            if part is None or (part.is_free(first.part) and first.cursor.can_end()):
+            if part is None or (part.any_may_follow(first.part) and first.cursor.can_end()):
                 self._shared.masks.fill(self._close(), words)
                 has_tokens = bool(words.any())
             else:

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.kept import kept_with
+from maskwright.analysis.kept import cached_property, kept_with
 from maskwright.analysis.marks import MARK, MOST_PARTS, mark
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import words_of
 from maskwright.maskstore.vocabulary.sorted_texts import flatten
 
 Int32 = npt.NDArray[np.int32]
@@ -47,7 +48,7 @@ class Splits:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        every = vocabulary.sorted_texts
+        self._size, every = vocabulary.size, vocabulary.sorted_texts
         size = np.diff(every.offsets)
         # a token with text has a byte, so that no run is empty
         has_mark = np.maximum.reduceat(every.data, every.offsets[:-1]) >= MARK if len(size) else np.zeros(0, bool)
@@ -116,9 +117,10 @@ class Splits:
         end = bisect_right(self._texts, byte, begin, key=lambda text: text[0])
         return tuple(sorted([*self._ids[begin:end].tolist(), *(token for data, token in self.long if data[0] == byte)]))
 
-    def texts(self) -> Int32:
-        """The tokens with text and without a mark: (n,) int32."""
-        return np.append(self._ids, [token for _, token in self.long]).astype(np.int32)
+    @cached_property
+    def text_words(self) -> Int32:
+        """(n_words,) int32: the mask of all tokens with text and without a mark."""
+        return words_of([*self._ids.tolist(), *(token for _, token in self.long)], self._size).view(np.int32)
 
     def id_of(self, data: bytes) -> int:
         """The first id of a token of some bytes, at most LONG; -1 if there is none."""

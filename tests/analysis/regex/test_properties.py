@@ -47,6 +47,8 @@ def test_names_are_said_exactly_where_ecmascript_wants_that() -> None:
     assert property_of("greek", is_loose=True) == property_of("Script=Greek")
     with pytest.raises(mw.GrammarError, match="unknown property 'Greece' at position 1"):
         mw.load_regex(r"a\p{Greece}")
+    with pytest.raises(mw.GrammarError, match="in a verbose pattern"):  # a comment may hold a bracket
+        mw.load_regex("(?x)a # [\n\\p{Greek}")
     for pattern in (r"\p{Script=Greek}+", r"[\p{Alphabetic}]"):
         mw.load_regex(pattern, dialect="ecma")
 
