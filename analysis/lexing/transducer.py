@@ -437,7 +437,7 @@ class _Builder:
         return self._alikes[key]
 
     def _way(self, before: int, start: int, data: bytes) -> _Way | None:
-        """What some bytes become behind a terminal in one mode; None if the parser refuses it."""
+        """What some bytes become behind a terminal in one mode; None if nothing reads them."""
         number, emitted, rest = self._read_from(start, data)
         if number < 0 or (emitted and not self.lexemes.follows(before, emitted[0])):
             return None
@@ -447,14 +447,14 @@ class _Builder:
         state = self.states[number]
         if state.under_way < 0:
             return number
-        if not any(self.lexemes.follows(before, terminal) for terminal in self.lexemes.live[state.under_way]):
+        coming = {*self.lexemes.live[state.under_way], state.winner} - {-1}  # it may become, or have been
+        if not any(self.lexemes.follows(before, terminal) for terminal in coming):
             return None
         if not state.pending or self.lexemes.emitted(state.winner):
             return number
         other = self._way(before, start, state.pending)  # an ignored lexeme may have ended: the mode stays
         if other is None:
             return self._add(State(state.under_way))
-        # maybe the same lexeme, begun later
         is_same = state.under_way == (self.states[other].under_way if isinstance(other, int) else other[0])
         return other if is_same else (state.under_way, other)
 
