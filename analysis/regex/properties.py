@@ -76,25 +76,25 @@ def _table(is_loose: bool) -> dict[str, dict[str, str]]:
 def with_classes(pattern: str, flags: str = "") -> str:
     r"""A pattern of Python's `re`, with classes instead of the ``\p{...}`` of the package `regex`.
 
-    Raises: re.error for an unknown property; in verbose patterns, whose comments may hold brackets.
+    Raises: re.error for an unknown one, beside comments, and in classes `re` would read otherwise.
     """
     if "\\p{" not in pattern.lower():
         return pattern
-    if "x" in flags or re.search(r"\(\?[a-z]*x", pattern):
-        raise re.error(r"\p{...} in a verbose pattern", pattern, pattern.lower().index("\\p{"))
+    said = flags + "".join(re.findall(r"\(\?([a-z]+|#)", pattern))
     found, is_inside = "", False
     for match in _PIECE.finditer(pattern):
-        name = match["name"]
-        is_inside = match[0][0] == "\\" or match[0][-1] != "]" if is_inside else match[0][0] == "["
+        name, here = match["name"], match[0]
+        is_inside = here[0] == "\\" or here[-1] != "]" if is_inside else here[0] == "["
         if name is None:
-            found += match[0]
+            found += here
             continue
+        is_not = (here[1] == "P") != name.startswith("^")
         ranges = property_of(name.removeprefix("^"), is_loose=True)
-        if ranges is None:
-            raise re.error(f"unknown property {name!r}", pattern, match.start())
-        ranges = complement(ranges) if (match[0][1] == "P") != name.startswith("^") else ranges
-        text = "".join(f"\\U{begin:08x}-\\U{end:08x}" for begin, end in ranges)
-        found += text if is_inside else f"[{text}]"
+        cannot = "x" in said or "#" in said or (is_inside and (found[-1] == "-" or (is_not and "i" in said)))
+        if ranges is None or cannot:
+            raise re.error(f"{'misplaced' if ranges else 'unknown'} property {name!r}", pattern, match.start())
+        text = "".join(f"\\U{a:08x}-\\U{b:08x}" for a, b in (complement(ranges) if is_inside and is_not else ranges))
+        found += text if is_inside else f"[{'^' * is_not}{text}]"
     return found
 
 

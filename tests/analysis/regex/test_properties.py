@@ -47,8 +47,11 @@ def test_names_are_said_exactly_where_ecmascript_wants_that() -> None:
     assert property_of("greek", is_loose=True) == property_of("Script=Greek")
     with pytest.raises(mw.GrammarError, match="unknown property 'Greece' at position 1"):
         mw.load_regex(r"a\p{Greece}")
-    with pytest.raises(mw.GrammarError, match="in a verbose pattern"):  # a comment may hold a bracket
+    with pytest.raises(mw.GrammarError, match="misplaced property"):  # a comment may hold a bracket
         mw.load_regex("(?x)a # [\n\\p{Greek}")
+    for pattern in (r"[!-\p{Lu}]", r"(?i)[\P{Lu}]", r"(?#[)\p{L}"):
+        with pytest.raises(mw.GrammarError, match="misplaced property"):
+            mw.load_regex(pattern)
     for pattern in (r"\p{Script=Greek}+", r"[\p{Alphabetic}]"):
         mw.load_regex(pattern, dialect="ecma")
 
@@ -68,6 +71,9 @@ def test_names_are_said_exactly_where_ecmascript_wants_that() -> None:
         (r"\\p{2}", [r"\pp"], ["α"]),
         (r"[\\]\p{Nd}", ["\\1"], ["1"]),
         (r"\[\p{Lu}\]", ["[A]"], ["A"]),
+        (r"(?i:\P{Lu})", ["-"], ["a", "A"]),
+        (r"a|\P{Any}", ["a"], ["]", "b"]),
+        (r"[\p{Lu}-]a", ["-a", "Aa"], ["ba"]),
     ],
 )
 def test_python_s_patterns_take_them_as_regex_does(pattern: str, texts: list[str], others: list[str]) -> None:
