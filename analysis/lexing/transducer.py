@@ -421,7 +421,7 @@ class _Builder:
         return number, (), b""
 
     def _alike(self, before: int, starts: tuple[int, ...], pending: bytes) -> tuple[bytes, set[_Way | None]]:
-        """The first bytes met that do the same as some others when they are read behind a terminal.
+        """Of all bytes that do the same as these, read behind a terminal, the first ones met.
 
         starts : the union automaton's states in which they may begin, one for each mode.
 

@@ -178,7 +178,7 @@ def _bottom_up(tree: Tree[Any], known: Mapping[int, object]) -> Iterator[Tree[An
 
 
 class _Size(NamedTuple):
-    """The size of what Lark makes of a part of a rule; at most _MOST.
+    """The size of what Lark makes of a part of a rule; from _MOST on only known to be as large.
 
     alternatives : alternatives of the part.
     symbols : symbols of all alternatives together.

@@ -263,7 +263,7 @@ class _Exits:
         """For each node the nodes that come to it by pushing its state, and the state below it."""
         self._agenda: deque[tuple[int, Exit | None]] = deque()
         self._entered: list[tuple[int, int, int]] = []
-        """Nodes whose actions are not followed yet. Calls instead would be as deep as rules are."""
+        """Nodes whose actions are to be followed. INVARIANT: no call follows them, however deep."""
         self._returns: list[tuple[int, int, Exit | None]] = []
         self._work = 0
         self._enter_ready(0)

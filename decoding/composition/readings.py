@@ -185,7 +185,7 @@ class Back:
         return self.state.first
 
     def any_may_follow(self, number: int) -> bool:
-        """Whether nearly all bytes may come behind a part, and nobody has asked for its exits."""
+        """Whether most bytes may come behind a part, whose exits nobody has asked for yet."""
         return number not in self.state.exits and len(self.first()) > MARK // 2
 
     def crossing(self, token: int, data: bytes) -> int:
