@@ -9,7 +9,6 @@ running Python and its Unicode version.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -62,18 +61,7 @@ def complement(ranges: Ranges) -> Ranges:
 
 def difference(ranges: Ranges, removed: Ranges) -> Ranges:
     """The characters of `ranges` that are not in `removed`."""
-    kept: list[tuple[int, int]] = []
-    for low, high in ranges:
-        at = max(bisect_right(removed, (low, LAST)) - 1, 0)
-        while low <= high and at < len(removed) and removed[at][0] <= high:
-            if removed[at][1] >= low:
-                if removed[at][0] > low:
-                    kept.append((low, removed[at][0] - 1))
-                low = removed[at][1] + 1
-            at += 1
-        if low <= high:
-            kept.append((low, high))
-    return tuple(kept)
+    return complement(normalise([*complement(ranges), *removed]))
 
 
 def partition(sets: Iterable[Ranges]) -> tuple[list[int], list[int], dict[Ranges, list[int]], int]:
