@@ -25,8 +25,7 @@ from maskwright.analysis.regex.charset import Ranges
 from maskwright.analysis.regex.cursor import Cursor
 from maskwright.analysis.regex.positions import END, START
 from maskwright.analysis.regex.properties import property_of
-from maskwright.analysis.regex.simplify import looks_ahead_behind
-from maskwright.analysis.regex.tree import EMPTY, Chars, Choice, Look, Node, Repeat, boundary, sequence
+from maskwright.analysis.regex.tree import EMPTY, Chars, Choice, Look, Node, Repeat, boundary, looks_ahead, sequence
 
 Item = int | Ranges
 r"""A character, or a set that an escape such as ``\d`` stands for."""
@@ -226,7 +225,7 @@ class PatternReader(Cursor):
         self.flags = before
         if kind in {"", ":"}:
             return body
-        if kind.startswith("<") and looks_ahead_behind(body, is_behind=True):
+        if kind.startswith("<") and looks_ahead(body):
             raise PatternError("a look-ahead (or $, \\b) inside a look-behind, of which no automaton is known", start)
         return Look(body, ahead="<" not in kind, negated="!" in kind)
 

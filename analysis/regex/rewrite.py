@@ -33,9 +33,9 @@ from maskwright.analysis.regex.tree import (
     Repeat,
     Sequence,
     Source,
-    children,
     has_lazy,
     is_nullable,
+    looks_ahead,
     sequence,
 )
 
@@ -59,11 +59,6 @@ def resolve(tree: Node, max_states: int) -> Node:
     return _Rewriter(max_states).rewrite(tree, EMPTY)
 
 
-def _looks_ahead(node: Node) -> bool:
-    """Whether a look-ahead occurs in the tree."""
-    return (isinstance(node, Look) and node.ahead) or any(map(_looks_ahead, children(node)))
-
-
 class _Rewriter:
     def __init__(self, max_states: int) -> None:
         self._max_states = max_states
@@ -80,7 +75,7 @@ class _Rewriter:
             case Choice(options):
                 return Choice(tuple([self.rewrite(option, remainder) for option in options]))
             case Look(body, ahead, negated, source):
-                if not ahead and _looks_ahead(body):
+                if not ahead and looks_ahead(body):
                     raise Unsupported(
                         "a look-ahead (or $, \\b) inside a look-behind",
                         "move the look-ahead to the position after the look-behind",
@@ -128,7 +123,8 @@ class _Rewriter:
             return Repeat(plain, least, most)
         stop = (Look(remainder, ahead=True, negated=True),) if lazy else ()
         if not has_lazy(body) and ordered is None:
-            return sequence(Repeat(plain, least, least), Repeat(sequence(*stop, plain), 0, _minus(most, least)))
+            most_more = None if most is None else most - least
+            return sequence(Repeat(plain, least, least), Repeat(sequence(*stop, plain), 0, most_more))
 
         # The remainder of each copy of the body: the copies still to come, then `remainder`.
         def copy(copy_remainder: Node) -> Node:
@@ -200,7 +196,3 @@ def _in_order(choice: Choice, remainder: Node, source: Source | None) -> Node:
         options.append(sequence(*refused, option))
         refused = (*refused, Look(sequence(option, remainder), ahead=True, negated=True, source=source))
     return Choice(tuple(options))
-
-
-def _minus(most: int | None, least: int) -> int | None:
-    return None if most is None else most - least

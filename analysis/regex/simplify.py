@@ -12,7 +12,6 @@ from maskwright.analysis.regex.tree import (
     Node,
     Repeat,
     Sequence,
-    children,
     is_nullable,
     rebuilt,
     sequence,
@@ -124,12 +123,3 @@ def _shortened(tree: Node, is_front: bool) -> Node:
             return Choice(tuple([_shortened(option, is_front) for option in options]))
         case _:
             return tree
-
-
-def looks_ahead_behind(tree: Node, is_behind: bool = False) -> bool:
-    """Whether a look-ahead, or the end of the text, stands inside a look-behind."""
-    if isinstance(tree, Look):
-        if tree.ahead and is_behind:
-            return True
-        is_behind = is_behind or not tree.ahead
-    return any([looks_ahead_behind(part, is_behind) for part in children(tree)])

@@ -241,6 +241,11 @@ def has_lazy(node: Node) -> bool:
     return lazy or any(map(has_lazy, children(node)))
 
 
+def looks_ahead(node: Node) -> bool:
+    """Whether a look-ahead occurs in the tree."""
+    return (isinstance(node, Look) and node.ahead) or any(map(looks_ahead, children(node)))
+
+
 def is_nullable(node: Node, looks_hold: bool = True) -> bool:
     """Whether the empty string matches, if all look-arounds are taken to hold, or to fail."""
     match node:
