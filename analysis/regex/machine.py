@@ -335,14 +335,14 @@ class Machine:
 
         Not (A or B) implies not A.
         """
-        for source, negated, threads in left:
-            if not any(
+        return all(
+            any(
                 (source, negated) == (other[0], other[1])
                 and (threads == other[2] or (negated and self._sets[threads] <= self._sets[other[2]]))
                 for other in right
-            ):
-                return False
-        return True
+            )
+            for source, negated, threads in left
+        )
 
     def _find_start_set(self, node: int, truth: _Truth, ahead: bool) -> int:
         """The number of the set of threads in which a machine starts at `node`."""
@@ -357,13 +357,12 @@ class Machine:
             return _TRUE
         members = self._sets[threads]
         self._spend(len(members))
-        after = [self._step_thread(thread, c, truth, ahead) for thread in members]
-        return self._intern(frozenset().union(*after), ahead)
-
-    def _step_thread(self, thread: _Thread, c: int, truth: _Truth, ahead: bool) -> frozenset[_Thread]:
-        node = self._nodes[thread[0]]
-        can_step = node.mask >> c & 1 if isinstance(node, _Char) else ahead
-        return self._after(thread, c, truth) if can_step else frozenset()
+        after: set[_Thread] = set()
+        for thread in members:
+            node = self._nodes[thread[0]]
+            if node.mask >> c & 1 if isinstance(node, _Char) else ahead:
+                after |= self._after(thread, c, truth)
+        return self._intern(frozenset(after), ahead)
 
     def _find_after(self, thread: _Thread, c: int, truth: _Truth) -> frozenset[_Thread]:
         node, kept = self._nodes[thread[0]], self._step_obligations(thread[1], c, truth)

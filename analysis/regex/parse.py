@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from maskwright.analysis.errors import LimitError, NestingError, TerminalError
 from maskwright.analysis.kept import Kept
@@ -151,10 +151,7 @@ class _Reader:
             case "ANY":
                 return ANY if flags & re.DOTALL else _NOT_NEWLINE
             case "BRANCH":
-                options: list[Node] = []
-                for option in argument[1]:
-                    options.append(self.read(option, flags))
-                return Choice(tuple(options))
+                return Choice(tuple([self.read(option, flags) for option in argument[1]]))
             case "SUBPATTERN":
                 _, added, removed, body = argument
                 if added & _TYPE_FLAGS:
@@ -252,12 +249,11 @@ def _resolve(items: tuple[tuple[str, Any], ...], flags: int) -> Ranges:
 
 
 def _anchor(name: str, flags: int) -> Node:
-    start = Look(ANY, ahead=False, negated=True, source=Source("^"))
     match name:
         case "AT_BEGINNING" if flags & re.MULTILINE:
             return Look(_NOT_NEWLINE, ahead=False, negated=True, source=Source("^"))
         case "AT_BEGINNING" | "AT_BEGINNING_STRING":
-            return start
+            return Look(ANY, ahead=False, negated=True, source=Source("^"))
         case "AT_END" if flags & re.MULTILINE:
             return Look(_NOT_NEWLINE, ahead=True, negated=True, source=Source("$"))
         case "AT_END":
@@ -306,14 +302,7 @@ def constructs(pattern: str, *, verbose: bool = False) -> dict[Kind, list[Source
         >>> constructs(r"a+?(?!b)")["look"]
         [Source(text='(?!b)', start=3)]
     """
-    found: dict[Kind, list[Source]] = {
-        "look": [],
-        "lazy": [],
-        "possessive": [],
-        "atomic": [],
-        "backreference": [],
-        "conditional": [],
-    }
+    found: dict[Kind, list[Source]] = {kind: [] for kind in get_args(Kind)}
     open_groups: list[tuple[Kind | None, int, int]] = []
     at = 0
     while at < len(pattern):
