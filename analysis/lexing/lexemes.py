@@ -23,7 +23,6 @@ from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_un
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.bounds import n_beginnings
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.minimise import first_of_each
 from maskwright.analysis.regex.properties import with_classes
 
 FIRST_PAIRS = 1 << 8
@@ -156,7 +155,7 @@ class Lexemes:
                 byte_class[byte] = byte_class.max() + 1
         self.byte_class = byte_class.astype(np.uint8)
         self._class_of_byte: list[int] = byte_class.tolist()
-        self.byte_of_class: list[int] = first_of_each(byte_class).tolist()
+        self.byte_of_class: list[int] = np.unique(byte_class, return_index=True)[1].tolist()
         self.after_class = union.next_state[:, self.byte_of_class]
         self.next_by_class: list[list[int]] = self.after_class.tolist()
         self.reads_on: list[bool] = np.any(self.after_class >= 0, axis=1).tolist()

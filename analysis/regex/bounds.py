@@ -39,27 +39,20 @@ def too_many_positions(max_states: int) -> LimitError:
     )
 
 
-def check_least(tree: Node, max_states: int) -> None:
-    """Refuse a tree that is to match whole texts, and whose automaton is too large in any case.
+def check_least(tree: Node, max_states: int, *, is_search: bool = False) -> None:
+    """Refuse a tree whose automaton is too large in any case.
 
     max_states : the limit that `determinise` or `spell` will get.
+    is_search : whether it is searched for, not to match whole texts; then of its repetitions as few
+        as can be are built.
 
     Raises: LimitError where it is certain that these would raise one, or that another part of the
         pattern is refused.
     Cost: O(tree), with the logarithm of the number of options.
     """
     found = least(tree)
-    if found.positions > 4 * max_states:
+    if not is_search and found.positions > 4 * max_states:
         raise too_many_positions(max_states)
-    _check_length(found, max_states)
-
-
-def check_least_searched(tree: Node, max_states: int) -> None:
-    """The same of a tree that is searched for: of its repetitions as few as can be are built."""
-    _check_length(least(tree), max_states)
-
-
-def _check_length(found: Least, max_states: int) -> None:
     # a shortest text passes no state twice
     if found.is_whole and found.length >= max_states:
         raise LimitError(f"its automaton needs more than {max_states:,} states")

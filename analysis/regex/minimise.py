@@ -74,7 +74,7 @@ def merged_rows(rows: list[list[int]], labels: list[int]) -> tuple[list[list[int
     return merged, [labels[state] for state in first.values()]
 
 
-def in_order(table: Table, representatives: slice | list[int]) -> tuple[Table, list[int]]:
+def in_order(table: Table, representatives: slice | npt.NDArray[np.intp]) -> tuple[Table, list[int]]:
     """The states that are reached, numbered breadth-first in the order of columns.
 
     table : (n, n_columns) int32; the next state, -1 for no transition. State 0 is initial.
@@ -116,36 +116,16 @@ def sorted_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], np
     numbers, first = numbered_rows(rows)
     keys = [row.tobytes() for row in rows[first]]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank[numbers], first[order]
+    return np.argsort(order)[numbers], first[order]
 
 
-def first_of_each(classes: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
-    """The least member of each class: (n_classes,) intp.
-
-    classes : (n,) integers; the class of each member, all numbers up to the last one.
-
-    PERF: as ``np.unique(classes, return_index=True)[1]``, which sorts.
-    """
-    found = np.full(int(classes.max()) + 1 if len(classes) else 0, -1, np.intp)
-    found[classes[::-1]] = np.arange(len(classes) - 1, -1, -1)  # the last one assigned stays
-    assert (found >= 0).all()
-    return found
-
-
-def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
+def numbered_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """A number for each row; equal rows have equal numbers, in the order of first occurrence.
 
     rows : (n, width) of any dtype.
 
-    Returns (n,) intp.
+    Returns the numbers, (n,) intp; and the first row of each number, (n_numbers,) intp.
     """
-    return numbered_rows(rows)[0]
-
-
-def numbered_rows(rows: npt.NDArray[np.generic]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """`number_rows`, and the first row of each number: (n_numbers,) intp."""
     rows = np.ascontiguousarray(rows)
     # PERF: of equal neighbours, as most bytes of an automaton are, only the first is hashed
     is_bound = np.ones(len(rows) + 1, np.bool_)

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex import positions
-from maskwright.analysis.regex.bounds import check_least, check_least_searched
+from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.charset import LAST
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.regex.machine import determinise
-from maskwright.analysis.regex.minimise import in_order, merged_rows, number_rows
+from maskwright.analysis.regex.minimise import column_classes, in_order, merged_rows, numbered_rows
 from maskwright.analysis.regex.positions import ClassRows
 from maskwright.analysis.regex.simplify import merged, shortest_found
 from maskwright.analysis.regex.tree import ANY, Node, Repeat, Sequence, factored, sequence, size
@@ -49,7 +49,7 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     Cost: that of the subset construction, exponential at worst; then O(states * classes) a round of
     making it minimal.
     """
-    (check_least_searched if is_search else check_least)(_without_ends(tree), max_states)
+    check_least(_without_ends(tree), max_states, is_search=is_search)
     tree = merged(shortest_found(tree) if is_search else tree)
     if positions.is_plain(tree):
         # what is factored has fewer positions
@@ -82,8 +82,7 @@ def of_columns(rows: list[list[int]], is_accepting: list[bool], column_of: npt.N
     """
     rows, labels = merged_rows(rows, [accepts - 1 for accepts in is_accepting])
     small = np.array([[*row, -1] for row in rows], np.int32)
-    first = {column: byte for byte, column in reversed(list(enumerate(column_of.tolist())))}
-    return _as_dfa(small[:, column_of], labels, sorted(first.values()))
+    return _as_dfa(small[:, column_of], labels)
 
 
 def in_bytes(found: ClassRows, max_states: int) -> Dfa:
@@ -98,38 +97,18 @@ def in_bytes(found: ClassRows, max_states: int) -> Dfa:
     table = np.full((len(rows), 256), -1, np.int32)
     small = np.array(rows, np.int32).reshape(len(rows), -1)
     table[:, :128] = np.repeat(small[:, ascii_classes], lengths, axis=1)
-    begins = {c: bound for bound, c in zip(reversed(found.bounds[:n_ascii]), reversed(ascii_classes), strict=True)}
-    representatives = sorted(begins.values())
     tail = n_ascii if found.bounds[n_ascii : n_ascii + 1] == [128] else n_ascii - 1
     inner = _beyond_ascii(table, small, [128, *found.bounds[tail + 1 :]], found.class_of[tail:], max_states)
-    if inner is not None:
-        representatives += inner[1]
-        table = np.vstack([table, inner[0]])
-    return _as_dfa(table, labels, representatives)
+    return _as_dfa(np.vstack([table, inner]), labels)
 
 
-def _first_columns(rows: list[list[int]]) -> list[int]:
-    """The first of each class of equal columns, in order."""
-    first: dict[tuple[int, ...], int] = {}
-    for at, column in enumerate(zip(*rows, strict=True)):
-        first.setdefault(column, at)
-    return list(first.values())
-
-
-def _beyond_ascii(
-    table: Table, small: Table, bounds: list[int], class_of: list[int], max_states: int
-) -> tuple[Table, list[int]] | None:
-    """Fills in the leads of longer characters; the rows of the nodes within these, None for none.
-
-    Returns also the first byte of each class of equal columns, from 0x80 on.
+def _beyond_ascii(table: Table, small: Table, bounds: list[int], class_of: list[int], max_states: int) -> Table:
+    """Fills in the leads of longer characters. Returns the rows of the nodes within these.
 
     table : (n_states, 256) int32; written to.
     small : (n_states, n_classes) int32; the next state by class.
     bounds, class_of : the classes from character 128 on, as in `ClassRows`.
     """
-    used = sorted(set(class_of) - {-1})
-    if not (small[:, used] >= 0).any():
-        return None
     local: dict[int, int] = {}  # classes that occur, by number
     numbers = [-1 if c < 0 else local.setdefault(c, len(local)) for c in class_of]
     targets = np.full((len(small), len(local) + 1), -1, np.int32)  # the last one for no character
@@ -139,7 +118,7 @@ def _beyond_ascii(
         rows_of.setdefault(after.tobytes(), []).append(state)
     rows_of.pop(np.full(len(local) + 1, -1, np.int32).tobytes(), None)
     if not rows_of:
-        return None
+        return table[:0]
     blocks = trie(np.array(bounds, np.int64).tobytes(), np.array(numbers, np.int64).tobytes())
     number: dict[bytes, int] = {np.full(64, -1, np.int32).tobytes(): -1}  # span of a node -> its state
     spans: list[npt.NDArray[np.int32]] = []
@@ -158,28 +137,24 @@ def _beyond_ascii(
             found.append(node)
         return np.array(found, np.int32)
 
-    leads: list[list[int]] = []
     for states in rows_of.values():
         one_left = nodes(targets[states[0]][blocks.one_left])
         two_left = nodes(one_left[blocks.two_left])
         three_left = nodes(two_left[blocks.three_left])
-        row = np.concatenate([one_left[blocks.leads_c2_to_df], two_left[blocks.leads_e0_to_ef], three_left])
-        table[states, 0xC2:0xF5] = row
-        leads.append(row.tolist())
+        leads = one_left[blocks.leads_c2_to_df], two_left[blocks.leads_e0_to_ef], three_left
+        table[states, 0xC2:0xF5] = np.concatenate(leads)
     inner = np.full((len(spans), 256), -1, np.int32)
     inner[:, 0x80:0xC0] = spans
-    representatives = [0x80 + at for at in _first_columns([span.tolist() for span in spans])]
-    return inner, representatives + [0xC2 + at for at in _first_columns(leads)]
+    return inner
 
 
-def _as_dfa(table: Table, labels: list[int], representatives: list[int]) -> Dfa:
+def _as_dfa(table: Table, labels: list[int]) -> Dfa:
     """The automaton with its states numbered breadth-first in the order of bytes.
 
     table : (n, 256) int32; minimal, but for states that are not reached.
     labels : of the first states, as `merged_rows` returns them; the others do not accept.
-    representatives : the first byte of each class of equal columns, sorted.
     """
-    next_state, order = in_order(table, representatives)
+    next_state, order = in_order(table, column_classes(table)[1])
     is_accepting = np.zeros(len(table), np.bool_)
     is_accepting[: len(labels)] = np.array(labels) >= 0
     is_accepting = is_accepting[order]
@@ -247,7 +222,7 @@ def trie(bounds: bytes, class_of: bytes) -> Blocks:
     return Blocks(one_left, two_left, two_of.reshape(-1, 64), leads_c2_to_df, leads_e0_to_ef)
 
 
-def _distinct(rows: npt.NDArray[np.generic]) -> tuple[Array, Array]:
+def _distinct(rows: Array) -> tuple[Array, Array]:
     """The number of each row among the distinct rows, and the distinct rows."""
-    number = number_rows(rows).astype(np.int64)
-    return number, rows[np.unique(number, return_index=True)[1]].astype(np.int64)
+    number, first = numbered_rows(rows)
+    return number.astype(np.int64), rows[first]
