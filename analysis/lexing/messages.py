@@ -11,7 +11,7 @@ from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.regex.bounds import least
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.parse import Unsupported, parse
-from maskwright.analysis.regex.tree import Chars, Choice, Look, Node, Repeat, Sequence, Source, children
+from maskwright.analysis.regex.tree import Look, Node, Sequence, Source, children
 
 
 def name_of(terminal: Terminal, where: str = "") -> str:
@@ -137,26 +137,11 @@ def _walk(node: Node, consumed: int, found: dict[str, None]) -> None:
     consumed : the least number of characters before the node.
     """
     if isinstance(node, Look) and not node.ahead:
-        widest = _most(node.body)
-        if node.source is not None and (widest is None or widest > consumed):
+        # `re` takes a look-behind only if all its texts have one length
+        if node.source is not None and least(node.body).length > consumed:
             found[node.source.text] = None
         return
     for child in children(node):
         _walk(child, consumed, found)
         if isinstance(node, Sequence):
             consumed += least(child).length
-
-
-def _most(node: Node) -> int | None:
-    """The most characters that a node consumes; None for any number."""
-    if isinstance(node, Chars):
-        return 1
-    if isinstance(node, Look):
-        return 0
-    each = [_most(child) for child in children(node)]
-    if isinstance(node, Repeat) and each[0] != 0:
-        return None if node.most is None or each[0] is None else node.most * each[0]
-    if any(width is None for width in each):
-        return None
-    widths = [width or 0 for width in each]
-    return max(widths, default=0) if isinstance(node, Choice) else sum(widths)
