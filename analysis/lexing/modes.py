@@ -37,7 +37,6 @@ Source: Lark 1.3, `lark.lexer.ContextualLexer`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,27 +105,20 @@ def lexing_modes(
     lexable = np.array([t for t in sorted(every) if terminal_column[t] >= 0], np.int64)
     flags = acceptable[:, terminal_column[lexable]]
     row_of_state, first = sorted_rows(np.packbits(flags, axis=1))
-    verbatim_sets: dict[frozenset[int], frozenset[int]] = {}
-    sets: dict[frozenset[int], frozenset[int]] = {}
     set_of_row: list[frozenset[int]] = []
     for row in flags[first]:
         taken = frozenset(lexable[row].tolist())
         if taken & grammar.verbatim:
-            competing = _with_beyond(_verbatim_set(grammar, taken, refused, begins), beyond)
-            set_of_row.append(verbatim_sets.setdefault(competing, competing))
+            competing = _verbatim_set(grammar, taken, refused, begins)
         else:
-            competing = _with_beyond(always | taken & common if is_contextual else common, beyond)
-            set_of_row.append(sets.setdefault(competing, competing))
-        if len(verbatim_sets) > MODE_LIMIT:
-            raise _too_many_modes(grammar)
-    # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets are never
-    # joined with others.
-    joined = (
-        _joined(grammar, sorted(sets, key=lambda one: (-len(one), sorted(one))), begins)
-        if is_contextual
-        else {s: s for s in sets}
-    )
-    mode_of_set = joined | {one: one for one in verbatim_sets}
+            competing = always | taken & common if is_contextual else common
+        set_of_row.append(competing.union(beyond[t] for t in competing & beyond.keys()))
+    mode_of_set = {one: one for one in set_of_row}
+    if is_contextual:
+        # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets are never
+        # joined with others.
+        sets = [one for one in mode_of_set if not one & grammar.verbatim]
+        mode_of_set |= _joined(grammar, sorted(sets, key=lambda one: (-len(one), sorted(one))), begins)
     number: dict[frozenset[int], int] = {}
     of_state = np.zeros(len(acceptable), np.int32)
     for state, row in enumerate(row_of_state.tolist()):
@@ -158,10 +150,6 @@ def _beyond(grammar: Grammar) -> dict[int, int]:
     """For terminals with a terminal of other lengths (`Terminal.beyond`) that one's number."""
     number = grammar.terminal_number
     return {number[t.beyond]: i for i, t in enumerate(grammar.terminals) if t.beyond in number}
-
-
-def _with_beyond(competing: frozenset[int], beyond: Mapping[int, int]) -> frozenset[int]:
-    return competing.union(beyond[t] for t in competing if t in beyond) if beyond else competing
 
 
 def _first_bytes(grammar: Grammar) -> npt.NDArray[np.bool_]:
