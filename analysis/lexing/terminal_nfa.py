@@ -28,6 +28,8 @@ LONGEST_NAME = 60
 """The most characters of a terminal's name in a message."""
 UNION_STATE_LIMIT = 20_000
 """Default limit on the states of a union automaton."""
+PRINTABLE = np.frombuffer(string.printable.encode("ascii"), np.uint8)
+"""The bytes that the post reads."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,7 @@ class TerminalNfa:
         These are the transitions on the characters of `string.printable`, and those that read
         nothing: into each initial state and out of each accepting one.
         """
-        printable = np.frombuffer(string.printable.encode("ascii"), np.uint8)
-        reading = int((self.next_state[:, printable] >= 0).sum())
+        reading = int((self.next_state[:, PRINTABLE] >= 0).sum())
         return reading + int((self.initial >= 0).sum()) + int(self.is_accepting.sum())
 
 
@@ -79,32 +80,19 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
 
     automata : for each terminal its automaton; None for a declared terminal, which gets no states.
     """
-    initial: list[int] = []
-    parts: list[npt.NDArray[np.int32]] = []
-    accepting: list[npt.NDArray[np.bool_]] = []
-    terminal: list[int] = []
-    offsets: list[int] = []
-    offset = 0
-    for number, dfa in enumerate(automata):
-        if dfa is None:
-            initial.append(-1)
-            continue
-        initial.append(offset)
-        parts.append(dfa.next_state)
-        accepting.append(dfa.is_accepting)
-        terminal += [number] * dfa.n_states
-        offsets += [offset] * dfa.n_states
-        offset += dfa.n_states
-    next_state = np.concatenate([np.zeros((0, 256), np.int32), *parts])
-    np.add(next_state, np.array(offsets, np.int32)[:, None], out=next_state, where=next_state >= 0)
-    is_resting = np.zeros(offset + 1, np.bool_)  # the last one for no transition
+    compiled = [dfa for dfa in automata if dfa is not None]
+    sizes = np.array([0 if dfa is None else dfa.n_states for dfa in automata], np.int32)
+    offsets = np.cumsum(sizes, dtype=np.int32) - sizes
+    next_state = np.concatenate([np.zeros((0, 256), np.int32), *[dfa.next_state for dfa in compiled]])
+    np.add(next_state, offsets.repeat(sizes)[:, None], out=next_state, where=next_state >= 0)
+    is_resting = np.zeros(len(next_state) + 1, np.bool_)  # the last one for no transition
     is_resting[next_state] = True
     return TerminalNfa(
         next_state=read_only(next_state),
-        is_accepting=read_only(np.concatenate([np.zeros(0, np.bool_), *accepting])),
-        terminal=read_only(np.array(terminal, np.int32)),
-        initial=read_only(np.array(initial, np.int32)),
-        is_resting=read_only(is_resting[:offset]),
+        is_accepting=read_only(np.concatenate([np.zeros(0, np.bool_), *[dfa.is_accepting for dfa in compiled]])),
+        terminal=read_only(np.arange(len(sizes), dtype=np.int32).repeat(sizes)),
+        initial=read_only(np.where(sizes, offsets, -1).astype(np.int32)),
+        is_resting=read_only(is_resting[:-1]),
     )
 
 

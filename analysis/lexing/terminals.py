@@ -24,7 +24,6 @@ with these readings, named where they differ from what `re.match` returns:
 
 from __future__ import annotations
 
-import string
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,6 +33,7 @@ from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Lengths, Terminal
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
+from maskwright.analysis.lexing.terminal_nfa import PRINTABLE
 from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.regex.bounds import check_least
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, intersect
@@ -187,10 +187,6 @@ def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compi
     return compiled
 
 
-_NOT_PRINTABLE = np.setdiff1d(np.arange(256), np.frombuffer(string.printable.encode("ascii"), dtype=np.uint8))
-"""The bytes outside `string.printable`."""
-
-
 def post_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
     r"""The automata of `compile_terminals`, restricted to texts over `string.printable`.
 
@@ -210,8 +206,8 @@ def post_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
         if dfa is None:
             restricted.append(None)
             continue
-        table = dfa.next_state.copy()
-        table[:, _NOT_PRINTABLE] = -1
+        table = np.full_like(dfa.next_state, -1)
+        table[:, PRINTABLE] = dfa.next_state[:, PRINTABLE]
         name = f"{name_of(terminal, grammar.name)}, read over string.printable"
         restricted.append(check_language(name, terminal, Dfa.minimal(table, dfa.is_accepting)))
     return tuple(restricted)
