@@ -306,19 +306,21 @@ class Lexemes:
         return np.array([bool(ended) for ended in self.union.accepting], np.bool_)
 
     @cached_property
-    def _ends_here(self) -> npt.NDArray[np.bool_]:
-        """For each state the terminals that can end there: (n_states, n_terminals)."""
-        return _flags(self.union.accepting, self.grammar.n_terminals)
+    def _terminals_at(self) -> npt.NDArray[np.bool_]:
+        """For each state the terminals that can end there, and those that can win there or later.
 
-    @cached_property
-    def _is_live(self) -> npt.NDArray[np.bool_]:
-        """For each state the terminals that can win there or later: (n_states, n_terminals)."""
-        return _flags(self.live, self.grammar.n_terminals)
+        (2, n_states, n_terminals) bool.
+        """
+        found = np.zeros((2, len(self.live), self.grammar.n_terminals), np.bool_)
+        for row, each in zip(found.reshape(-1, found.shape[2]), (*self.union.accepting, *self.live), strict=True):
+            row[list(each)] = True
+        return found
 
-    def _find_may_follow_at(self, winner: int) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """For each state whether a terminal behind `winner` can end there, and there or later."""
+    def _find_may_follow_at(self, winner: int) -> npt.NDArray[np.bool_]:
+        """Whether a terminal behind `winner` can end in a state, and there or later, by state."""
         may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
-        return (self._ends_here & may).any(axis=1), (self._is_live & may).any(axis=1)
+        found: npt.NDArray[np.bool_] = (self._terminals_at & may).any(axis=2)
+        return found
 
 
 def _no_pairs(capacity: int) -> kernels.Pairs:
@@ -329,14 +331,6 @@ def _no_pairs(capacity: int) -> kernels.Pairs:
         np.zeros(capacity, np.int64),
         np.zeros(3, np.int64),
     )
-
-
-def _flags(members: Sequence[Sequence[int]], n: int) -> npt.NDArray[np.bool_]:
-    """Sets of numbers below n as rows of flags."""
-    found = np.zeros((len(members), n), np.bool_)
-    for row, each in zip(found, members, strict=True):
-        row[list(each)] = True
-    return found
 
 
 @Kept

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -100,8 +101,7 @@ class _Other(NamedTuple):
 
     row : (2, n_classes) int32; for each class of bytes the state after it, and the number of the
         output with the lexeme in front, or _UNKNOWN.
-    behind : (n_classes,) int32; what is emitted behind the lexeme, an index of `output`.
-    output : the number of the output with the lexeme in front, or _UNKNOWN.
+    behind : (n_classes,) int32; the number of the output behind the lexeme; _UNKNOWN where DEAD.
     targets, behinds : the states, and `behind`, as lists.
     unended : the union automaton's state, target and what is emitted behind -> the state in which
         both readings go on.
@@ -109,7 +109,6 @@ class _Other(NamedTuple):
 
     row: npt.NDArray[np.int32]
     behind: npt.NDArray[np.int32]
-    output: list[int]
     targets: list[int]
     behinds: list[int]
     unended: dict[tuple[int, int, int], int]
@@ -135,15 +134,14 @@ class _Builder:
         self.outputs: dict[Output, int] = {}
         self.output_of: list[Output] = []
         self._output(())
-        self._alikes: dict[tuple[object, ...], tuple[bytes, set[_Way | None]]] = {}
+        self._alike = cache(self._find_alike)
         self._firsts: dict[tuple[object, ...], bytes] = {}
         self._stepped: dict[tuple[int, int], tuple[int, Output]] = {}
         self._after = lexemes.after_class
         self._wins = np.array(lexemes.winner, np.int32) >= 0
         self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
-        self._arrival: list[tuple[int, int] | None] = [None] * len(self._after)
         self._others: dict[tuple[object, ...], _Other] = {}
-        self._rows: dict[int, npt.NDArray[np.int32]] = {}
+        self._row_of = cache(self._row)
 
     def build(self) -> Transducer:
         """The transducer of all states that are reachable from the start."""
@@ -160,7 +158,7 @@ class _Builder:
             n_backing += state.backs_up
             if state.backs_up and n_backing == MANY:
                 _Builder(self.lexemes, self.limit)._look_deep()
-        next_rows, output_rows = np.stack([self._rows[number] for number in range(len(self.states))], axis=1)
+        next_rows, output_rows = np.stack([self._row_of(number) for number in range(len(self.states))], axis=1)
         self._check_newline()
         ends = [self._end(state) for state in self.states]
         newline = self.newline
@@ -241,21 +239,13 @@ class _Builder:
             for start in self.lexemes.union.starts:
                 self._add(State(start, begins=True))
         agenda = [(0, 0, number) for number in range(len(self.states))]
-        while agenda and len(self._rows) < MOST_DEEP:
+        while agenda and self._row_of.cache_info().currsize < MOST_DEEP:
             look()
             *_, number = heapq.heappop(agenda)
             n_before = len(self.states)
             self._row_of(number)
             for new in range(n_before, len(self.states)):
                 heapq.heappush(agenda, (-self.nested[new], -len(self.states[new].pending), new))
-
-    def _row_of(self, number: int) -> npt.NDArray[np.int32]:
-        """`_row` of a state, made once."""
-        row = self._rows.get(number)
-        if row is None:
-            row = self._row(self.states[number])
-            self._rows[number] = row
-        return row
 
     def _output(self, emitted: Output) -> int:
         """The number of an output, a new one if it has none."""
@@ -264,15 +254,17 @@ class _Builder:
             self.output_of.append(emitted)
         return number
 
-    def _row(self, state: State) -> npt.NDArray[np.int32]:
-        """`_step` for each class of bytes: (2, n_classes) int32, states and numbers of outputs.
+    def _row(self, number: int) -> npt.NDArray[np.int32]:
+        """A state's `_step` by class of bytes: (2, n_classes) int32, states and numbers of outputs.
 
         PERF: most bytes lead where they lead from other states too: to a state that records only
         the union automaton's, or out of a lexeme that fails. These are worked out once.
         """
+        state = self.states[number]
         if state.under_way < 0:
-            steps = [self._step(state, byte) for byte in self.lexemes.byte_of_class]
-            return np.array([[target, self._output(emitted)] for target, emitted in steps], np.int32).T.copy()
+            if self.has_modes:  # the parser's mode chooses the state to read from
+                return np.array([[DEAD], [0]], np.int32).repeat(len(self.lexemes.byte_of_class), axis=1)
+            state = State(self.lexemes.union.starts[0])
         after, winners = self._after[state.under_way], self.lexemes.winner
         fails = after < 0
         key = state.winner, state.reread, state.pending
@@ -287,20 +279,17 @@ class _Builder:
         for klass in is_new.nonzero()[0].tolist():
             arrived = next_by_class[klass]
             if arrived < 0:
-                behind = other.behinds[klass]
-                if other.output[behind] == _UNKNOWN:
-                    other.output[behind] = self._output(self._failed(state, self.output_of[behind]))
-                    other.row[1, other.behind == behind] = other.output[behind]
-                row[1, klass] = other.output[behind]
+                if other.row[1, klass] == _UNKNOWN:
+                    behind = other.behinds[klass]
+                    other.row[1, other.behind == behind] = self._output(self._failed(state, self.output_of[behind]))
+                row[1, klass] = other.row[1, klass]
             elif state.winner >= 0 and winners[arrived] < 0:
                 row[0, klass], row[1, klass] = self._go_on(state, arrived, klass, other), 0
             else:
-                found = self._arrival[arrived]
-                if found is None:
-                    target, emitted = self._grow(state, self.lexemes.byte_of_class[klass])
-                    found = self._arrival[arrived] = target, self._output(emitted)
-                    self._arrivals[0, arrived], self._arrivals[1, arrived] = found
-                row[0, klass], row[1, klass] = found
+                if self._arrivals[1, arrived] == _UNKNOWN:
+                    target, emitted = self._step(state, self.lexemes.byte_of_class[klass])
+                    self._arrivals[:, arrived] = target, self._output(emitted)
+                row[:, klass] = self._arrivals[:, arrived]
         return row
 
     def _other(self, state: State) -> _Other:
@@ -311,10 +300,9 @@ class _Builder:
             behind = np.zeros(n_classes, np.int32)
         else:
             target, behind = self._row_of(START_STATE if state.reread is None else state.reread[1])
-        output = [_UNKNOWN] * (int(behind.max()) + 1) + [0]
-        behind = np.where(target == DEAD, len(output) - 1, behind)  # nothing is emitted
+        behind = np.where(target == DEAD, _UNKNOWN, behind)  # nothing is emitted
         row = np.stack([target, np.where(target == DEAD, 0, _UNKNOWN)], dtype=np.int32)
-        return _Other(row, behind, output, target.tolist(), behind.tolist(), {})
+        return _Other(row, behind, target.tolist(), behind.tolist(), {})
 
     def _go_on(self, state: State, after: int, klass: int, other: _Other) -> int:
         """The state after a class of bytes that the lexeme reads, and behind which it cannot end.
@@ -331,24 +319,15 @@ class _Builder:
         return found
 
     def _step(self, state: State, byte: int) -> tuple[int, Output]:
-        """The state after a byte, or DEAD or RESTART, and the terminals emitted."""
-        if state.under_way < 0:
-            if self.has_modes:
-                return DEAD, ()  # the parser's mode chooses the state to read from
-            return self._grow(State(self.lexemes.union.starts[0]), byte)
-        return self._grow(state, byte)
-
-    def _grow(self, state: State, byte: int) -> tuple[int, Output]:
-        """`_step` inside a lexeme."""
+        """The state after a byte of a lexeme, or DEAD or RESTART, and the terminals emitted."""
         after = self.lexemes.after(state.under_way, byte)
         if after >= 0:
             winner = self.lexemes.winner[after]
             if winner >= 0:
                 if not self.lexemes.reads_on[after]:
                     if winner == self.newline:
-                        raise GrammarError(
-                            closed_newline(self.grammar)
-                        )  # no state of its own for `_check_newline` to see
+                        # no state of its own for `_check_newline` to see
+                        raise GrammarError(closed_newline(self.grammar))
                     return START_STATE, self.lexemes.emitted(winner)
                 return self._add(State(after, winner)), ()
             return self._add(self._unfinished(state, after, byte)), ()
@@ -420,21 +399,18 @@ class _Builder:
                 return number, emitted, data
         return number, (), b""
 
-    def _alike(self, before: int, starts: tuple[int, ...], pending: bytes) -> tuple[bytes, set[_Way | None]]:
+    def _find_alike(self, before: int, starts: tuple[int, ...], pending: bytes) -> tuple[bytes, set[_Way | None]]:
         """Of all bytes that do the same as these, read behind a terminal, the first ones met.
 
         starts : the union automaton's states in which they may begin, one for each mode.
 
         Returns them, and what they become in these modes (`_way`).
         """
-        key: tuple[object, ...] = before, starts, pending
-        if key not in self._alikes:
-            ways = [self._way(before, start, pending) for start in starts]
-            # INVARIANT: a layout's newline counts its bytes, so that none of them stand for others
-            counts = self.newline >= 0 and any(byte in self.column_bytes for byte in pending)
-            alike = self._firsts.setdefault(key if counts else (before, starts, *ways), pending)
-            self._alikes[key] = alike, set(ways)
-        return self._alikes[key]
+        ways = [self._way(before, start, pending) for start in starts]
+        # INVARIANT: a layout's newline counts its bytes, so that none of them stand for others
+        counts = self.newline >= 0 and any(byte in self.column_bytes for byte in pending)
+        key: tuple[object, ...] = (before, starts, pending) if counts else (before, starts, *ways)
+        return self._firsts.setdefault(key, pending), set(ways)
 
     def _way(self, before: int, start: int, data: bytes) -> _Way | None:
         """What some bytes become behind a terminal in one mode; None if nothing reads them."""
