@@ -16,7 +16,7 @@ from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.known_keywords import OF_ARRAYS, OF_NUMBERS, OF_OBJECTS, OF_STRINGS, SAYING
+from maskwright.analysis.schema.known_keywords import SAYING, TYPE_OF
 from maskwright.analysis.schema.strings import format_automaton, format_in_draft, pattern_automaton, repeated_class
 
 _EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
@@ -26,13 +26,6 @@ TYPE_NAMES = frozenset({*c.TYPES, "integer"})
 _NOTHING: dict[str, Any] = {}
 _NAMES = frozenset({"$schema", "$id", "id"})
 """Keywords that are checked, though they say nothing of values."""
-
-_TYPE_OF = {
-    keyword: kind
-    for kind, keywords in ((c.NUMBER, OF_NUMBERS), (c.STRING, OF_STRINGS), (c.ARRAY, OF_ARRAYS), (c.OBJECT, OF_OBJECTS))
-    for keyword in keywords
-}
-"""Keyword -> the type that it is about; a method of `Keywords` reads those of a type."""
 
 
 class Keywords:
@@ -128,7 +121,7 @@ class Keywords:
     def clauses(self) -> c.Normal:
         """The clause of each type, without `enum` and `const`."""
         types = self.types()
-        said = {_TYPE_OF[keyword] for keyword in self.schema if keyword in _TYPE_OF}
+        said = {TYPE_OF[keyword] for keyword in self.schema if keyword in TYPE_OF}
         if self.seen:
             said.add(c.OBJECT)
         found: c.Normal = {}

@@ -14,8 +14,16 @@ OF_OBJECTS = frozenset({
 })  # fmt: skip
 """Keywords that say something of one type, whatever stands beside them in the schema."""
 
+TYPE_OF = {
+    keyword: kind
+    for kind, keywords in (("number", OF_NUMBERS), ("string", OF_STRINGS), ("array", OF_ARRAYS), ("object", OF_OBJECTS))
+    for keyword in keywords
+}
+"""Each of these keywords -> the type that it is about."""
+
 DEPENDENT = frozenset({"dependencies", "dependentRequired", "dependentSchemas"})
-UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+UNEVALUATED = {"unevaluatedProperties": "object", "unevaluatedItems": "array"}
+"""Keyword -> the type that it is about, as far as its neighbours leave something over."""
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 COMBINING = frozenset({*REFERENCES, "allOf", "anyOf", "oneOf", "not", "if", "then", "else", *DEPENDENT, *UNEVALUATED})
 """Keywords that are worked out with others (`normal.py`)."""

@@ -282,13 +282,7 @@ def _looked(builder: Builder) -> Emptiness:
 
 Severity = Literal["warning", "info"]
 
-_OF_TYPE = {
-    "string": k.OF_STRINGS,
-    "number": k.OF_NUMBERS,
-    "array": k.OF_ARRAYS | {"unevaluatedItems"},
-    "object": k.OF_OBJECTS | k.DEPENDENT | {"unevaluatedProperties"},
-}
-_TYPE_OF = {keyword: kind for kind, keywords in _OF_TYPE.items() for keyword in keywords}
+_TYPE_OF = k.TYPE_OF | k.UNEVALUATED | dict.fromkeys(k.DEPENDENT, "object")
 """Keyword -> the type of which alone it says something."""
 _KNOWN = k.SAYING | k.DESCRIBING
 _PARTNERS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}

@@ -14,7 +14,7 @@ from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import Cases, Values, absorbed, exclude, implies, joined, listed
 from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords, values_normal
-from maskwright.analysis.schema.known_keywords import COMBINING, SAYING
+from maskwright.analysis.schema.known_keywords import COMBINING, SAYING, UNEVALUATED
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -24,8 +24,6 @@ MOST_WORK = 1_000_000
 
 MOST_COMPARED = 100
 """BOUND: clauses of objects that are compared with one another for what they say by lists."""
-
-_UNEVALUATED = {"unevaluatedProperties": c.OBJECT, "unevaluatedItems": c.ARRAY}
 
 MOST_SUBSETS = 10
 """BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
@@ -236,7 +234,7 @@ class Normals:
             return own[0] if len(own) == 1 else self._met(own, location)
         inner = seen
         draft = self.document.drafts[location]
-        unevaluated = [key for key in _UNEVALUATED if key in schema and draft >= 2019]
+        unevaluated = [key for key in UNEVALUATED if key in schema and draft >= 2019]
         if unevaluated:
             inner = True
         found = self._met(self._parts(location, inner), location)
@@ -388,7 +386,7 @@ class Normals:
         """The clauses with what `unevaluatedProperties` or `unevaluatedItems` asks for."""
         words = Keywords(self.document, location, True)
         term = words.term(words.schema[keyword], keyword)
-        kind = _UNEVALUATED[keyword]
+        kind = UNEVALUATED[keyword]
         if kind not in normal:
             return normal
         found: list[c.Clause] = []
@@ -485,12 +483,12 @@ class Normals:
 
     def _negative_unevaluated(self, words: Keywords) -> Iterable[c.Normal]:
         """The objects and arrays for which all that is evaluated is not enough, and some more."""
-        there = [key for key in _UNEVALUATED if key in words.schema and words.schema[key] is not True]
+        there = [key for key in UNEVALUATED if key in words.schema and words.schema[key] is not True]
         if words.draft < 2019 or not there:
             return
         whole = self._met(self._parts(words.location, True), words.location)
         for keyword in there:
-            kind = _UNEVALUATED[keyword]
+            kind = UNEVALUATED[keyword]
             some = {one: clauses for one, clauses in whole.items() if one == kind}
             # a value is outside if it is outside of each clause: in another one more is evaluated
             rest = self.outside(self._evaluated(some, words.location, keyword), words.location)
