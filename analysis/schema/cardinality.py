@@ -7,13 +7,15 @@ many strings go on from a state of an automaton says `endless.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.drafts import SCALARS, Draft, Patterned, shape_of
+from maskwright.analysis.schema.drafts import SCALARS, Draft, Patterned, nodes_of, shape_of
 from maskwright.analysis.schema.keys import n_keys
 from maskwright.analysis.schema.lengths import characters
 from maskwright.analysis.schema.scalars import any_number, merged
@@ -96,9 +98,45 @@ def listed_texts(shape: Shape) -> tuple[bytes, ...] | None:
     return shape.texts if isinstance(shape, (Spellings, StringLiterals)) else None
 
 
-def is_long(shape: Shape | Patterned) -> bool:
+def endless(node: int, shapes_of: Callable[[int], Sequence[Shape]]) -> set[int]:
+    """The nodes, of those that a node's values hold, which certainly have infinitely many values.
+
+    shapes_of : the shapes of a node that have a value.
+
+    More than `MOST_LISTED` scalars count as infinitely many.
+    """
+    inside = reachable(
+        [node], lambda one: [part for each in shapes_of(one) for part in nodes_of(each) if part != NO_NODE]
+    )
+    held = {one: shapes_of(one) for one in inside}
+    new = {one for one, shapes in held.items() if any(map(_is_long, shapes))}
+    found: set[int] = set()
+    while new:
+        found |= new
+        new = {one for one in held.keys() - found if any(_is_endless(shape, found, held) for shape in held[one])}
+    return found
+
+
+def _is_long(shape: Shape) -> bool:
     """Whether a shape of scalars has more than `MOST_LISTED` values."""
     return isinstance(shape, SCALARS) and listed_texts(shape) is None
+
+
+def _is_endless(shape: Shape, found: set[int], held: Mapping[int, Sequence[Shape]]) -> bool:
+    """Whether a shape certainly has infinitely many values. found : nodes that have."""
+    if isinstance(shape, Objects):
+        if shape.most is not None and shape.most <= shape.required.count(True):
+            return not found.isdisjoint(compress(shape.values, shape.required))
+        return any(held.get(one) for one in shape.others) or not found.isdisjoint(shape.values)
+    if not isinstance(shape, Arrays) or shape.most == 0 or shape.states:
+        return False
+    if shape.contained is not None and shape.most is not None:
+        return False
+    if shape.prefix:  # one item that must come suffices as a proof; others may never come
+        return shape.prefix[0] in found
+    if shape.items in found:
+        return True
+    return shape.most is None and not shape.is_unique and bool(held.get(shape.items))
 
 
 @Kept
@@ -162,13 +200,10 @@ def _n_strings(shape: Strings, n: int) -> int:
     """The number of strings if it is below `n`; else some number of `n` or more."""
     dfa, least, most = shape
     if dfa is None:
-        if most is None or 20 * least > n.bit_length():  # there are more than 2 ** 20 characters
+        enough = n.bit_length() // 20 + 1  # characters: there are more than 2 ** 20 of them
+        if most is None or least >= enough:
             return n
-        found, length = 0, least
-        while found < n and length <= most:
-            found += _CHARACTERS**length
-            length += 1
-        return found
+        return sum([_CHARACTERS**length for length in range(least, min(enough, most) + 1)])
     is_inside = characters(dfa)[0].tolist()
     rows = dfa.next_state.tolist()
     ways: dict[int, int] = {0: 1}

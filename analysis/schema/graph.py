@@ -14,10 +14,19 @@ from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema.builder import Builder
-from maskwright.analysis.schema.cardinality import are_fewer, is_long, listed_numbers, listed_strings, n_values
+from maskwright.analysis.schema.cardinality import are_fewer, endless, listed_texts, n_values
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, draft_named, read_document
-from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, Patterned, has_value, living, living_states
-from maskwright.analysis.schema.endless import endless, goes_on_for_ever
+from maskwright.analysis.schema.drafts import (
+    SCALARS,
+    Doubtful,
+    Draft,
+    Patterned,
+    has_value,
+    living,
+    living_states,
+    shape_of,
+)
+from maskwright.analysis.schema.endless import goes_on_for_ever
 from maskwright.analysis.schema.keys import with_classes
 from maskwright.analysis.schema.scalars import merged
 from maskwright.analysis.schema.shapes import (
@@ -236,7 +245,7 @@ class _Finisher:
             for i, draft in enumerate(drafts):
                 if draft.__class__ is Objects or draft.__class__ in SCALARS:
                     continue
-                shape = draft.shape if isinstance(draft, Doubtful) else draft
+                shape = shape_of(draft)
                 if not isinstance(shape, Arrays) or not shape.is_unique or not self._has_value(draft):
                     continue
                 refused = draft.refused if isinstance(draft, Doubtful) else ()
@@ -306,42 +315,34 @@ class _Finisher:
         if not is_known:
             return final._replace(is_unique=False), "`contains` with `uniqueItems`, of items of a finite set"
         shapes = [self._alive_shapes(self._listed.get(node, node)) for node in counts]
-        has_containers = any(isinstance(one, (Arrays, Objects, Patterned)) for some in shapes for one in some)
+        has_containers = any(isinstance(one, (Arrays, Objects)) for some in shapes for one in some)
         if not has_containers and not any(counts.values()) and all(map(_can_be_compared, shapes)):
             return listed, ""
         return final._replace(is_deep=True), ""
 
     def _is_endless(self, node: int) -> bool:
         """Whether a node of items has infinitely many values, or as many as do not matter."""
-        return node in endless(node, self._alive_shapes, is_long)
+        return node in endless(node, self._alive_shapes)
 
-    def _alive_shapes(self, node: int) -> list[Shape | Patterned]:
-        found: list[Shape | Patterned] = []
-        for draft in self.drafts[node]:
-            if self._has_value(draft):
-                shape = draft.shape if isinstance(draft, Doubtful) else draft
-                found.append(shape.objects if isinstance(shape, Patterned) else shape)
-        return found
+    def _alive_shapes(self, node: int) -> list[Shape]:
+        found = [shape_of(draft) for draft in self.drafts[node] if self._has_value(draft)]
+        return [shape.objects if isinstance(shape, Patterned) else shape for shape in found]
 
     def _list(self, node: int) -> int | None:
         """The number of values of a node of scalars, None for infinitely many.
 
         Of sets with few values a node is made in which they are listed.
         """
-        shapes = [one for one in self._alive_shapes(node) if not isinstance(one, Patterned)]
+        shapes = self._alive_shapes(node)
         found: list[Shape] = []
         is_infinite = False
         for shape in merged(shapes):
-            texts: tuple[bytes, ...] | None = None
-            if isinstance(shape, Numbers):
-                texts = listed_numbers(shape.automaton)
-                shape = Spellings(texts) if texts else shape
-            elif isinstance(shape, Strings):
-                texts = listed_strings(shape)
-                shape = StringLiterals(texts) if texts else shape
-            elif isinstance(shape, (Spellings, StringLiterals)):
-                texts = shape.texts
+            texts = listed_texts(shape)
             is_infinite = is_infinite or texts is None
+            if texts and isinstance(shape, Numbers):
+                shape = Spellings(texts)
+            elif texts and isinstance(shape, Strings):
+                shape = StringLiterals(texts)
             found.append(shape)
         if found != shapes and node not in self._listed:
             self._listed[node] = self.builder.another(node)
@@ -365,7 +366,7 @@ def _is_final(draft: Draft) -> TypeGuard[Shape]:
     return isinstance(draft, SCALARS)
 
 
-def _can_be_compared(shapes: list[Shape | Patterned]) -> bool:
+def _can_be_compared(shapes: list[Shape]) -> bool:
     """Whether the engine can compare items of some shapes, with infinitely many values.
 
     It can if, wherever an item has begun, infinitely many items begin so, or all but its last
