@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Self
 
 from maskwright.analysis.errors import SchemaError
@@ -360,17 +361,10 @@ class Required(Constraint):
         return [(absent(self.name),)]
 
 
-_ABSENT: dict[str, Members] = {}
-
-
+@lru_cache(maxsize=10_000)
 def absent(name: str) -> Members:
     """The constraint that an object has no member of a name."""
-    found = _ABSENT.get(name)
-    if found is None:
-        if len(_ABSENT) > 10_000:
-            _ABSENT.clear()
-        found = _ABSENT[name] = Members({name: FALSE}, (), TRUE)
-    return found
+    return Members({name: FALSE}, (), TRUE)
 
 
 @dataclass(unsafe_hash=True, slots=True)

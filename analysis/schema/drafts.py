@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple
 
-from maskwright.analysis.graphs import reachable
+from maskwright.analysis.graphs import predecessors, reachable
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.keys import n_keys
 from maskwright.analysis.schema.shapes import (
@@ -68,9 +68,7 @@ def nodes_of(draft: Draft) -> Sequence[int]:
         return (*draft.objects.values, *draft.classes.values())
     if isinstance(draft, Objects):
         return draft.values + draft.others
-    if not isinstance(draft, Arrays):
-        return ()
-    return draft.item_nodes
+    return draft.item_nodes if isinstance(draft, Arrays) else ()
 
 
 def _needed(draft: Draft) -> Iterator[int] | None:
@@ -88,11 +86,8 @@ def _needed(draft: Draft) -> Iterator[int] | None:
             return None
         return compress(objects.values, objects.required)
     if isinstance(objects, Arrays):
-        if (
-            objects.states
-            or objects.contained is not None
-            or (objects.most is not None and objects.most < objects.least)
-        ):
+        is_empty = objects.most is not None and objects.most < objects.least
+        if objects.states or objects.contained is not None or is_empty:
             return None
         needed = objects.prefix[: objects.least]
         return iter(needed if len(needed) == objects.least else (*needed, objects.items))
@@ -126,7 +121,9 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
 def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
     """Whether some number of items is possible: each in the set, not in it, or either."""
     if arrays.states:
-        return any(arrays.states[number].is_end for number in reached_states(arrays.states, is_there))
+        states = arrays.states
+        reached = reachable([0], lambda number: [after for node, after in states[number].moves if is_there(node)])
+        return any(states[number].is_end for number in reached)
     n = len(arrays.prefix)
     least, most = arrays.least, arrays.most
     if most is not None and most < least:
@@ -145,9 +142,7 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
         forced += not outside
         possible += inside
     outside, inside = is_there(arrays.items), is_there(contained.items)
-    more = max(1, least - n)
-    if possible + more * inside < contained.least:
-        more = contained.least - possible
+    more = max(1, least - n, contained.least - possible if inside else 0)
     if not (outside or inside) or (most is not None and n + more > most):
         return False
     if possible + more * inside < contained.least:
@@ -155,32 +150,22 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
     return contained.most is None or forced + (0 if outside else more) <= contained.most
 
 
-def reached_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> list[int]:
-    """The states of items that are reached by nodes that `is_there` names, breadth first."""
-    return reachable([0], lambda number: [after for node, after in states[number].moves if is_there(node)])
-
-
 def living_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> tuple[ItemState, ...]:
     """The states that are reached and can reach an end by nodes that `is_there` names; () for none.
 
     The first one stays the first.
     """
-    reached = reached_states(states, is_there)
-    before: dict[int, list[int]] = {}
-    for number in reached:
-        for node, after in states[number].moves:
-            if is_there(node):
-                before.setdefault(after, []).append(number)
-    ends = (number for number in reached if states[number].is_end)
-    alive = set(reachable(ends, lambda number: before.get(number, ())))
+    moves = [[(node, after) for node, after in one.moves if is_there(node)] for one in states]
+    edges = [[after for _, after in some] for some in moves]
+    ends = (number for number, one in enumerate(states) if one.is_end)
+    alive = set(reachable(ends, predecessors(edges).__getitem__))
     if 0 not in alive:
         return ()
-    kept = [number for number in reached if number in alive]
+    kept = [number for number in reachable([0], edges.__getitem__) if number in alive]
     place = {number: i for i, number in enumerate(kept)}
     return tuple(
         ItemState(
-            states[number].is_end,
-            tuple((node, place[after]) for node, after in states[number].moves if after in alive and is_there(node)),
+            states[number].is_end, tuple([(node, place[after]) for node, after in moves[number] if after in place])
         )
         for number in kept
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.graphs import predecessors
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
 from maskwright.analysis.schema.lengths import characters
@@ -37,11 +38,9 @@ def strings_left(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_
         [(target, width) for target, width in zip(row, widths, strict=True) if target >= 0]
         for row in next_state[:, columns].tolist()
     ]
-    before: list[set[int]] = [set() for _ in ways]
-    for state, pairs in enumerate(ways):
-        for target, _ in pairs:
-            before[target].add(state)
-    waiting = [len({target for target, _ in pairs}) for pairs in ways]
+    after = [{target for target, _ in pairs} for pairs in ways]
+    before = predecessors(after)
+    waiting = [len(targets) for targets in after]
     order = [state for state, n in enumerate(waiting) if not n]
     found = np.full(len(ways), FOR_EVER, np.int32)
     for state in order:  # grows while it is read; states that reach a cycle never come

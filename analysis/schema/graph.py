@@ -77,18 +77,14 @@ def build_graph(
     is_unknown = isinstance(name, str) and draft_named(name) is None
 
     def read(document: Document) -> SchemaGraph:
-        return _graph(Builder(document, key_order == "schema", is_natural), lenient)
+        builder = Builder(document, key_order == "schema", is_natural)
+        root = builder.node([2 * document.followed(document.root)])
+        drafts = {} if root == NO_NODE else builder.reached(root)
+        return _Finisher(builder, drafts, lenient).graph(root)
 
     found = read_document({**schema, "$schema": None} if is_unknown else schema, documents, default_draft, read)
     why = "/$schema", f"no known draft is named {clip(name)}, so it is read as draft {default_draft}"
     return found._replace(left_out=(why, *found.left_out)) if is_unknown else found
-
-
-def _graph(builder: Builder, lenient: bool) -> SchemaGraph:
-    document = builder.document
-    root = builder.node([2 * document.followed(document.root)])
-    drafts = {} if root == NO_NODE else builder.reached(root)
-    return _Finisher(builder, drafts, lenient).graph(root)
 
 
 class _Finisher:
@@ -199,9 +195,7 @@ class _Finisher:
         """The shape of objects, with an automaton of other keys; few keys become named ones."""
         objects = draft.objects if isinstance(draft, Patterned) else draft
         others = tuple([number(node) for node in objects.others if node in self.alive])
-        values = tuple(map(number, objects.values))
-        least, most = objects.least, objects.most
-        found = Objects(objects.keys, values, objects.required, others, None, least, most, objects.ranks)
+        found = objects._replace(values=tuple(map(number, objects.values)), others=others)
         if isinstance(draft, Objects):
             return found
         nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
@@ -275,18 +269,15 @@ class _Finisher:
             has_containers = any(isinstance(one, (Arrays, Objects)) for one in shapes)
             is_deep = is_deep or has_containers
             counts[node] = None if has_containers else self._list(node)
+        listed = self._array(final, lambda node: self._listed.get(node, node))
         if final.states:
-            return self._unique_states(final, counts)
+            return self._unique_states(final, listed, counts)
         first = [*final.prefix, final.items][: final.least]
         needed = Counter(final.prefix[: final.least])
         needed[final.items] += max(0, final.least - len(final.prefix))
         if any(n > 1 and are_fewer(self._alive_shapes(node), n) for node, n in needed.items()):
             return None, ""
         limits = [count for count in counts.values() if count is not None]
-        listed = final._replace(
-            prefix=tuple(self._listed.get(node, node) for node in final.prefix),
-            items=self._listed.get(final.items, final.items),
-        )
         if not limits and not is_deep:
             if all(_can_be_compared(self._alive_shapes(self._listed.get(node, node))) for node in counts):
                 return listed, ""
@@ -299,13 +290,8 @@ class _Finisher:
             return arrays._replace(is_unique=False), "items of different finite sets are compared"
         return final._replace(is_deep=True), ""
 
-    def _unique_states(self, final: Arrays, counts: dict[int, int | None]) -> tuple[Arrays, str]:
+    def _unique_states(self, final: Arrays, listed: Arrays, counts: dict[int, int | None]) -> tuple[Arrays, str]:
         """As `_unique`, where items have states. counts : the number of values of each node."""
-        states = tuple(
-            ItemState(one.is_end, tuple([(self._listed.get(node, node), to) for node, to in one.moves]))
-            for one in final.states
-        )
-        listed = final._replace(states=states)
         if None not in counts.values():
             return listed, ""
         is_known = all(
