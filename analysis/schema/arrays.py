@@ -36,6 +36,7 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
     refused: list[tuple[str, str]] = []
     size, n = c.Size(0, None), 0
+    ranges: dict[tuple[int, int], c.Size] = {}  # start and term of a set -> how many of its items there are
     unique: c.Unique | None = None
     for one in clause:
         if isinstance(one, c.Size):
@@ -44,6 +45,8 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
             n = max(n, len(one.first))
         elif isinstance(one, c.Contains):
             n = max(n, one.start)
+            key = one.start, one.term
+            ranges[key] = ranges.get(key, c.Size(0, None)).met(one.least, one.most)
         elif isinstance(one, c.Unique):
             unique = unique or one
         elif isinstance(one, c.Equal):
@@ -53,7 +56,8 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     if size.most is not None:
         n = min(n, size.most)
     counted: list[c.Contains] = []
-    for one in _merged(clause):
+    for (start, term), its in ranges.items():
+        one = c.Contains(start, term, its.least, its.most)
         of_all = _as_size(clause, one, n, nodes)
         if of_all is None:
             counted.append(one)
@@ -68,17 +72,16 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     items = item_terms(clause, -1)
     if unique and not prefix and any(_are_too_few([*items, one.term], one.least, nodes) for one in counted):
         return []
+    arrays: Arrays | None = None
     if len(counted) > 1 or (counted and unique):
         try:
             how = _Counted(least, most, n, tuple(counted), unique is not None)
-            states = _item_states(how, [*prefix, items], nodes)
-            arrays = Arrays((), NO_NODE, 0, None, states=states)
+            arrays = Arrays((), NO_NODE, 0, None, states=_item_states(how, [*prefix, items], nodes))
         except LimitError as error:
             where = unique.pointer if unique else nodes.pointer(counted[-1].term)
             refused.append((where, str(error)))
-            arrays = Arrays(tuple(map(nodes.node, prefix)), nodes.node(items), least, most)
         counted = []
-    else:
+    if arrays is None:
         arrays = Arrays(tuple(map(nodes.node, prefix)), nodes.node(items), least, most)
     if counted:
         only = counted[0]
@@ -98,16 +101,6 @@ def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
     """Whether surely fewer than `least` values satisfy some terms."""
     node = nodes.node(terms) if least > 1 else NO_NODE
     return node != NO_NODE and are_fewer(nodes.drafts(node), least)
-
-
-def _merged(clause: c.Clause) -> list[c.Contains]:
-    """What items are to be counted, with one range for each set."""
-    found: dict[tuple[int, int], c.Size] = {}
-    for one in clause:
-        if isinstance(one, c.Contains):
-            size = found.get((one.start, one.term), c.Size(0, None))
-            found[one.start, one.term] = size.met(one.least, one.most)
-    return [c.Contains(*key, one.least, one.most) for key, one in found.items() if one != c.Size(0, None)]
 
 
 def _as_size(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> c.Size | None:
