@@ -27,6 +27,7 @@ from maskwright.analysis.schema.mistakes import contradiction, in_words, misspel
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
+from maskwright.analysis.schema.text_patterns import meant
 
 MOST_BYTES = 1 << 28
 """BOUND: the bytes of a schema's file."""
@@ -311,9 +312,9 @@ def read_values(source: Any, is_open: bool = False) -> tuple[Any, str | None]:
         ):
             raise SchemaError(
                 f"the schema is {clip(source)}; expected the JSON text of an object or a bool, or the path of a file"
-                + _meant(source)
+                + meant(source, "load_schema")
             )
-        if not os.path.exists(where) and (hint := _meant(source)):
+        if not os.path.exists(where) and (hint := meant(source, "load_schema")):
             raise SchemaError(f"the schema is {clip(source)}, which is neither JSON text nor a file{hint}")
         return parse_schema(_read(where), where), os.path.basename(where)
     if is_type(source):
@@ -324,20 +325,13 @@ def read_values(source: Any, is_open: bool = False) -> tuple[Any, str | None]:
         return made, getattr(source, "__name__", None)
     raise SchemaError(
         f"the schema is {a_type(source)}; expected a dict, a bool, JSON text, a path, or a type or function that pydantic knows"
-        + _meant(source)
+        + meant(source, "load_schema")
     )
 
 
 def is_type(source: Any) -> bool:
     """Whether pydantic makes the schema."""
     return isinstance(source, type | UnionType) or callable(source) or hasattr(source, "__origin__")
-
-
-def _meant(source: Any) -> str:
-    # PERF: a schema need not wait for what reads grammars
-    from maskwright.analysis.loading.names import meant
-
-    return meant(source, "load_schema")
 
 
 def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
@@ -363,7 +357,7 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
         quotes = error.doc.startswith("'", error.pos)
         hint = "; JSON wants double quotes, and a dict of Python is taken as it is" if quotes else ""
         raise SchemaError(
-            f"{where}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}{hint}{_meant(where)}"
+            f"{where}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}{hint}{meant(where, 'load_schema')}"
         ) from error
     except LimitError as error:
         raise SchemaError(f"{where}: {error}") from None

@@ -49,7 +49,7 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
         <Regex '\\d{4}-\\d\\d': 8 states>
     """
     if not isinstance(pattern, str):
-        raise GrammarError(f"the pattern is {a_type(pattern)}; expected a str{_meant(pattern, 'load_regex')}")
+        raise GrammarError(f"the pattern is {a_type(pattern)}; expected a str{meant(pattern, 'load_regex')}")
     if not isinstance(flags, str) or not isinstance(dialect, str):
         raise GrammarError(
             f"flags is {clip(flags)} and dialect {clip(dialect)}; expected two strings, such as 'i' and 'python'"
@@ -74,11 +74,11 @@ def load_choice(texts: Iterable[str | bytes]) -> Regex:
         <Regex choice of 2 texts: 5 states>
     """
     if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
-        raise GrammarError(f"the choice is {a_type(texts)}; expected a list of texts{_meant(texts, 'load_choice')}")
+        raise GrammarError(f"the choice is {a_type(texts)}; expected a list of texts{meant(texts, 'load_choice')}")
     found = []
     for text in texts:
         if not isinstance(text, str | bytes):
-            hint = _meant(texts, "load_choice")
+            hint = meant(texts, "load_choice")
             raise GrammarError(f"a text of the choice is {a_type(text)}; expected a str or bytes{hint}")
         try:
             found.append(text.encode() if isinstance(text, str) else bytes(text))
@@ -89,8 +89,8 @@ def load_choice(texts: Iterable[str | bytes]) -> Regex:
     return Regex(f"choice of {len(set(found))} texts", literals(found))
 
 
-def _meant(source: object, by: str) -> str:
-    # PERF: a pattern need not wait for what reads grammars
-    from maskwright.analysis.loading.names import meant
+def meant(source: object, by: str) -> str:
+    """As `analysis.loading.names.meant`. PERF: nothing here need wait for what reads grammars."""
+    from maskwright.analysis.loading import names
 
-    return meant(source, by)
+    return names.meant(source, by)
