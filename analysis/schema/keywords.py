@@ -265,6 +265,45 @@ class Keywords:
             found.append(c.SeenMembers(frozenset(names), texts, is_all))
         return found
 
+    def listed(self, keyword: str, values: list[Any]) -> c.Normal:
+        """What `enum` or `const` says, by its values: scalars of one type are in one clause."""
+        among: dict[str, set[Any]] = {}
+        found: dict[str, list[c.Clause]] = {}
+
+        def terms(some: Iterable[Any]) -> list[int]:
+            return [2 * self.document.constant(one, self._canonical(keyword, one)) for one in some]
+
+        for value in values:
+            if value is None or isinstance(value, (bool, str)):
+                kind = c.NULL if value is None else c.BOOLEAN if isinstance(value, bool) else c.STRING
+                among.setdefault(kind, set()).add(value)
+            elif (number := decimal(value)) is not None:
+                among.setdefault(c.NUMBER, set()).add(number)
+            elif isinstance(value, (list, tuple)):
+                n = len(value)
+                found.setdefault(c.ARRAY, []).append((c.Size(n, n), c.Items(tuple(terms(value)), c.FALSE)))
+            elif isinstance(value, dict) and all(isinstance(name, str) for name in value):
+                members = c.Members(dict(zip(value, terms(value.values()), strict=True)), (), c.FALSE)
+                found.setdefault(c.OBJECT, []).append((*map(c.Required, value), members))
+            else:
+                raise self.error(keyword, f"has {clip(value)}, which is not a JSON value")
+        scalars: c.Normal = {kind: ((c.Among(frozenset(some), True),),) for kind, some in among.items()}
+        return scalars | {kind: tuple(clauses) for kind, clauses in found.items()}
+
+    def _canonical(self, keyword: str, value: Any) -> str:
+        """A text that is the same for the same JSON value."""
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            members = [f"{json.dumps(key)}:{self._canonical(keyword, value[key])}" for key in sorted(value)]
+            return "{" + ",".join(members) + "}"
+        if isinstance(value, (list, tuple)):
+            return "[" + ",".join(self._canonical(keyword, item) for item in value) + "]"
+        if value is None or isinstance(value, (bool, str)):
+            return json.dumps(value)
+        number = decimal(value)
+        if number is None:
+            raise self.error(keyword, f"has {clip(value)}, which is not a JSON value")
+        return str(_EXACT.normalize(number) if number else 0)
+
 
 def decimal(value: Any) -> Decimal | None:
     """The exact number that a JSON number says; None for what is none.
@@ -278,46 +317,3 @@ def decimal(value: Any) -> Decimal | None:
     if isinstance(value, float):
         return Decimal(repr(value)) if math.isfinite(value) else None
     return value if isinstance(value, Decimal) and value.is_finite() else None
-
-
-def values_normal(document: Document, values: list[Any], fail: Any) -> c.Normal:
-    """What `enum: values` says: scalars of one type are in one clause.
-
-    fail : makes the error for what is not a JSON value.
-    """
-    among: dict[str, set[Any]] = {}
-    found: dict[str, list[c.Clause]] = {}
-
-    def terms(some: Iterable[Any]) -> list[int]:
-        return [2 * document.constant(one, canonical(one, fail)) for one in some]
-
-    for value in values:
-        if value is None or isinstance(value, (bool, str)):
-            kind = c.NULL if value is None else c.BOOLEAN if isinstance(value, bool) else c.STRING
-            among.setdefault(kind, set()).add(value)
-        elif (number := decimal(value)) is not None:
-            among.setdefault(c.NUMBER, set()).add(number)
-        elif isinstance(value, (list, tuple)):
-            n = len(value)
-            found.setdefault(c.ARRAY, []).append((c.Size(n, n), c.Items(tuple(terms(value)), c.FALSE)))
-        elif isinstance(value, dict) and all(isinstance(name, str) for name in value):
-            members = c.Members(dict(zip(value, terms(value.values()), strict=True)), (), c.FALSE)
-            found.setdefault(c.OBJECT, []).append((*map(c.Required, value), members))
-        else:
-            raise fail(f"has {clip(value)}, which is not a JSON value")
-    scalars: c.Normal = {kind: ((c.Among(frozenset(some), True),),) for kind, some in among.items()}
-    return scalars | {kind: tuple(clauses) for kind, clauses in found.items()}
-
-
-def canonical(value: Any, fail: Any) -> str:
-    """A text that is the same for the same JSON value."""
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return "{" + ",".join(f"{json.dumps(key)}:{canonical(value[key], fail)}" for key in sorted(value)) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(canonical(item, fail) for item in value) + "]"
-    if value is None or isinstance(value, (bool, str)):
-        return json.dumps(value)
-    number = decimal(value)
-    if number is None:
-        raise fail(f"has {clip(value)}, which is not a JSON value")
-    return str(_EXACT.normalize(number) if number else 0)

@@ -13,7 +13,7 @@ from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import Cases, Values, absorbed, exclude, implies, joined, listed
 from maskwright.analysis.schema.documents import OPAQUE, Document
-from maskwright.analysis.schema.keywords import Keywords, values_normal
+from maskwright.analysis.schema.keywords import Keywords
 from maskwright.analysis.schema.known_keywords import COMBINING, SAYING, UNEVALUATED
 
 MOST_CLAUSES = 2_000
@@ -208,11 +208,8 @@ class Normals:
         pointer = self.document.pointer(where)
         found: c.Normal = {}
         for kind in c.TYPES:
-            if kind not in normal:
-                found[kind] = ((),)
-                continue
             clauses: tuple[c.Clause, ...] = ((),)
-            for clause in normal[kind]:
+            for clause in normal.get(kind, ()):
                 parts = c.outside_clause(clause, pointer)
                 clauses = self._product(kind, clauses, tuple(parts), where) if parts else ()
                 if not clauses:
@@ -297,9 +294,9 @@ class Normals:
         words = Keywords(self.document, location, seen)
         found = [self._simplified(words.clauses())]
         if "enum" in schema:
-            found.append(values_normal(self.document, words.sequence("enum"), lambda what: words.error("enum", what)))
+            found.append(words.listed("enum", words.sequence("enum")))
         if "const" in schema and words.draft > 4:
-            found.append(values_normal(self.document, [schema["const"]], lambda what: words.error("const", what)))
+            found.append(words.listed("const", [schema["const"]]))
         return found
 
     @staticmethod
@@ -396,9 +393,8 @@ class Normals:
             both = joined(kind, clause, (*more, mark))
             if both is not None:
                 found.append(both)
-        result = dict(normal)
-        del result[kind]
-        return {**result, kind: absorbed(found)} if found else result
+        rest = {one: clauses for one, clauses in normal.items() if one != kind}
+        return {**rest, kind: absorbed(found)} if found else rest
 
     @staticmethod
     def _other_members(clause: c.Clause, term: int) -> c.Clause:
@@ -432,10 +428,7 @@ class Normals:
         """The term of the values that satisfy any of some terms."""
         number = self.document.made(OPAQUE, location)
         self._normals[2 * number, False] = self.join([self.normal(term) for term in terms], location)
-        rest: c.Normal = c.ANYTHING
-        for term in terms:
-            rest = self.meet(rest, self.normal(term ^ 1), location)
-        self._normals[2 * number + 1, False] = rest
+        self._normals[2 * number + 1, False] = self._met((self.normal(term ^ 1) for term in terms), location)
         return 2 * number
 
     # -- a subschema's other values
