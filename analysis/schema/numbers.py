@@ -205,8 +205,17 @@ class _Multiple(_Condition):
     digits behind these must be zeros. The integer 0 has k zeros.
     """
 
-    def __init__(self, q: int, k: int, places: int) -> None:
-        self._q, self._k, self._places = q, k, places
+    def __init__(self, of: Decimal) -> None:
+        """of : positive. Raises: LimitError if too much would be kept."""
+        whole, fraction = _digits(of)
+        self._places = len(fraction)
+        self._k = 0 if fraction else len(whole) - len(whole.rstrip("0"))
+        self._q = int(whole + fraction) // 10**self._k
+        if self._q * (self._places + 2) > MOST_STATES:
+            raise LimitError(
+                f"multiples of {of} need an automaton with about as many states as the number has without its zeros and "
+                f"its point, more than {MOST_STATES:,}"
+            )
 
     def begin(self, minus: bool) -> Any:
         return 0, self._k, 0
@@ -228,20 +237,6 @@ class _Multiple(_Condition):
     def accepts(self, kept: Any) -> bool:
         remainder, zeros, n = kept
         return bool(zeros == self._k and remainder * pow(10, self._places - n, self._q) % self._q == 0)
-
-
-def _multiple(of: Decimal) -> _Condition:
-    """The condition of a multiple of a positive number. Raises: LimitError if it keeps too much."""
-    whole, fraction = _digits(of)
-    m, places = int(whole + fraction), len(fraction)
-    k = 0 if places else len(whole) - len(whole.rstrip("0"))
-    q = m // 10**k
-    if q * (places + 2) > MOST_STATES:
-        raise LimitError(
-            f"multiples of {of} need an automaton with about as many states as the number has without its zeros and its "
-            f"point, more than {MOST_STATES:,}"
-        )
-    return _Multiple(q, k, places)
 
 
 def constrained(
@@ -273,7 +268,7 @@ def _constrained(
     limits: frozenset[Bound], multiples_of: frozenset[Decimal], whole: bool | None, is_natural: bool
 ) -> Dfa:
     conditions: list[_Condition] = [_Bounded(limit) for limit in limits]
-    conditions += [_multiple(of) for of in sorted(multiples_of)]
+    conditions += [_Multiple(of) for of in sorted(multiples_of)]
     if is_natural or whole is not None:
         conditions.append(_Spelled(whole, is_natural))
     return _plain(tuple(conditions))
