@@ -316,25 +316,18 @@ def exclude(one: Case, other: Case) -> bool:
         return True
     if (names := one.names) is not None and not other.required <= names:
         return True
-    return _excludes(one, other) or _is_left_nothing(one, other) or _is_left_nothing(other, one)
-
-
-def _excludes(one: Case, other: Case) -> bool:
-    theirs = other.among
-    for name, values in one.among.items():
-        more = theirs.get(name)
-        if more is not None and (name in one.required or name in other.required) and values.isdisjoint(more):
-            return True
-    return False
+    return _is_left_nothing(one, other) or _is_left_nothing(other, one)
 
 
 def _is_left_nothing(one: Case, other: Case) -> bool:
-    """Whether a list of the one has only values that the other excludes."""
-    ours = one.among
-    for name, values in other.none_of.items():
-        mine = ours.get(name)
-        if mine is not None and (name in one.required or name in other.required) and mine <= values:
-            return True
+    """Whether a list of a member that is there has only values that the other one excludes."""
+    theirs, excluded = other.among, other.none_of
+    for name, values in one.among.items():
+        if name in one.required or name in other.required:
+            if name in theirs and values.isdisjoint(theirs[name]):
+                return True
+            if name in excluded and values <= excluded[name]:
+                return True
     return False
 
 
