@@ -16,7 +16,7 @@ from urllib.parse import unquote, urljoin
 
 from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import LimitError, NestingError, SchemaError
-from maskwright.analysis.nesting import MOST_NESTED, check_nesting
+from maskwright.analysis.nesting import check_nesting
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 Result = TypeVar("Result")
@@ -243,11 +243,7 @@ class Document:
         number = self._numbers.get(key)
         if number is not None:
             return number
-        number = len(self.schemas)
-        self.schemas.append(schema)
-        self.drafts.append(draft)
-        self._places.append(place)
-        self._resolvers.append(resolver)
+        number = self._new(schema, place, draft, resolver)
         if schema is not False and not isinstance(schema, dict):
             raise self.error(number, "", f"a schema is an object or a boolean, not {type(schema).__name__}")
         if number >= MOST_LOCATIONS:
@@ -274,12 +270,6 @@ class Document:
         """
         pointer = self.pointer(location) + ("/" + escaped(keyword) if keyword else "")
         return kind(f"{pointer or at(pointer)}: {what}", pointer)
-
-    def check_depth(self, location: int, depth: int) -> None:
-        """Raises: SchemaError where too many combinators are worked out inside one another."""
-        if depth >= MOST_NESTED:
-            what = f"more than {MOST_NESTED} subschemas stand inside one another without a member or an item between"
-            raise self.error(location, "", f"{what}; write it flatter")
 
     def child(self, parent: int, schema: Any, *keys: str | int, follows: bool = True) -> int:
         """The number of a subschema of a location, which stands under `keys` there.
@@ -331,12 +321,16 @@ class Document:
 
         like : the location where it would stand; 0 for none.
         """
-        number = len(self.schemas)
+        draft = self.drafts[like] if like else DEFAULT_DRAFT
+        return self._new(schema, self._places[like], draft, self._resolvers[like])
+
+    def _new(self, schema: Any, place: tuple[Any, ...], draft: int, resolver: Any) -> int:
+        """The number of one more location."""
         self.schemas.append(schema)
-        self.drafts.append(self.drafts[like] if like else DEFAULT_DRAFT)
-        self._places.append(self._places[like])
-        self._resolvers.append(self._resolvers[like])
-        return number
+        self.drafts.append(draft)
+        self._places.append(place)
+        self._resolvers.append(resolver)
+        return len(self.schemas) - 1
 
     def check_names(self) -> None:
         """Raises `NamesMatter` if identifiers are to be looked up and are not."""

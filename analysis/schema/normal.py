@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import Cases, Values, absorbed, exclude, implies, joined, listed
 from maskwright.analysis.schema.documents import OPAQUE, Document
@@ -70,7 +71,11 @@ class Normals:
         key = (term, seen)
         found = self._normals.get(key)
         if found is None:
-            self.document.check_depth(term >> 1, len(self._open))
+            if len(self._open) >= MOST_NESTED:
+                what = (
+                    f"more than {MOST_NESTED} subschemas stand inside one another without a member or an item between"
+                )
+                raise self.document.error(term >> 1, "", f"{what}; write it flatter")
             if key in self._open:
                 raise self.document.error(
                     term >> 1,
