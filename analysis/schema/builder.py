@@ -274,16 +274,9 @@ class Builder(Normals):
         if kind == c.OBJECT:
             ours = [one for one in left if one.__class__ is c.Members]
             theirs = [one for one in right if one.__class__ is c.Members] if ours else []
-            if not theirs:
-                return False
-            for one in clause:
-                if one.__class__ is c.Required:
-                    terms = member_terms(ours, one.name)
-                    if any(terms):
-                        more = member_terms(theirs, one.name)
-                        if any(more) and self.is_surely_empty((*terms, *more)):
-                            return True
-            return False
+            required = [one.name for one in clause if one.__class__ is c.Required] if theirs else []
+            pairs = ((member_terms(ours, name), member_terms(theirs, name)) for name in required)
+            return any(any(terms) and any(more) and self.is_surely_empty((*terms, *more)) for terms, more in pairs)
         if kind == c.ARRAY:
             least = max((one.least for one in clause if isinstance(one, c.Size)), default=0)
             return any(self.is_surely_empty(item_terms(clause, i)) for i in range(min(least, 8)))
