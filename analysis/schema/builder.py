@@ -291,8 +291,7 @@ class Builder(Normals):
 
     def is_surely_empty(self, terms: Sequence[int]) -> bool:
         """Whether no value satisfies all terms, as far as a short look tells."""
-        node = self.node(terms)
-        return self._is_surely_empty(node)
+        return self._is_surely_empty(self.node(terms))
 
     def _is_surely_empty(self, node: int) -> bool:
         if node == NO_NODE or node in self._empty:

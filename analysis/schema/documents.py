@@ -297,11 +297,8 @@ class Document:
         passed = {number}
         while True:
             schema = self.schemas[number]
-            if (
-                not isinstance(schema, dict)
-                or "$ref" not in schema
-                or not (len(schema) == 1 or self.drafts[number] <= 7)
-            ):
+            has_reference = isinstance(schema, dict) and "$ref" in schema
+            if not has_reference or (len(schema) > 1 and self.drafts[number] > 7):
                 return number
             after = self.follow(number, "$ref")
             if after in passed:

@@ -23,7 +23,6 @@ _EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
 TYPE_NAMES = frozenset({*c.TYPES, "integer"})
 
-_NOTHING: dict[str, Any] = {}
 _NAMES = frozenset({"$schema", "$id", "id"})
 """Keywords that are checked, though they say nothing of values."""
 
@@ -81,9 +80,9 @@ class Keywords:
 
     def mapping(self, keyword: str) -> dict[str, Any]:
         """A keyword's object; {} if the keyword is not there."""
-        value: Any = self.schema.get(keyword, _NOTHING)
-        if value is _NOTHING:
+        if keyword not in self.schema:
             return {}
+        value = self.schema[keyword]
         # PERF: the types of the keys are a set of one
         if not isinstance(value, dict) or not all([issubclass(kind, str) for kind in {*map(type, value)}]):
             raise self.error(keyword, f"is {clip(value)}; expected an object")

@@ -297,20 +297,16 @@ class Normals:
         """What the keywords say that are no combinators."""
         schema = self.document.schemas[location]
         words = Keywords(self.document, location, seen)
-        found = [self._simplified(words.clauses())]
+        own: c.Normal = {}
+        for kind, (clause,) in words.clauses().items():
+            both = joined(kind, clause[:1], clause[1:]) if len(clause) > 1 else clause
+            if both is not None:
+                own[kind] = (both,)
+        found = [own]
         if "enum" in schema:
             found.append(words.listed("enum", words.sequence("enum")))
         if "const" in schema and words.draft > 4:
             found.append(words.listed("const", [schema["const"]]))
-        return found
-
-    @staticmethod
-    def _simplified(normal: c.Normal) -> c.Normal:
-        found: c.Normal = {}
-        for kind, (clause,) in normal.items():
-            both = joined(kind, clause[:1], clause[1:]) if len(clause) > 1 else clause
-            if both is not None:
-                found[kind] = (both,)
         return found
 
     @staticmethod
