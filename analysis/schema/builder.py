@@ -241,28 +241,21 @@ class Builder(Normals):
         for clause in self.meet_terms(terms).get(c.STRING, ()):
             refused.extend((one.pointer, one.reason) for one in clause if isinstance(one, c.Refused))
             shape = scalar_shape(c.STRING, tuple(one for one in clause if not isinstance(one, c.Refused)), False)
-            if shape is not None:
-                dfa = self._strings(shape, terms, refused)
+            if isinstance(shape, Spellings):
+                raise SchemaError("a part of another language stands where a key is meant: a key can be no part")
+            if isinstance(shape, StringLiterals):
+                parts.append(literals(shape.texts))
+            elif isinstance(shape, Strings):
+                dfa, least, most = shape
+                if max(least, most or 0) > MOST_COUNTED:
+                    what = f"keys of more than {MOST_COUNTED:,} characters are counted; lower the limit"
+                    refused.append((self.pointer(terms[0]), what))
+                elif least or most is not None:
+                    dfa = counted(dfa, least, most)
                 if dfa is None:
                     return None
                 parts.append(dfa)
         return reduce(either, parts) if parts else literals(())
-
-    def _strings(self, shape: Shape, terms: tuple[int, ...], refused: list[tuple[str, str]]) -> Dfa | None:
-        """The automaton of a shape's strings; None for all strings. The rest is as for `names`."""
-        if isinstance(shape, StringLiterals):
-            return literals(shape.texts)
-        if isinstance(shape, Spellings):
-            raise SchemaError("a part of another language stands where a key is meant: a key can be no part")
-        assert isinstance(shape, Strings)
-        dfa, least, most = shape
-        if least or most is not None:
-            if max(least, most or 0) > MOST_COUNTED:
-                what = f"keys of more than {MOST_COUNTED:,} characters are counted; lower the limit"
-                refused.append((self.pointer(terms[0]), what))
-                return dfa
-            return counted(dfa, least, most)
-        return dfa
 
     # -- short looks for contradictions
 

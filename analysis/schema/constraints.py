@@ -152,7 +152,8 @@ class Pattern(Constraint):
 
     def admits(self, value: Any) -> bool:
         letters, least, most = pattern_parts(self.text, self.is_counted)
-        return (Length(least, most).admits(value) and letters.matches(_bytes(value))) == self.is_found
+        text = value.encode("utf-8", "surrogatepass")
+        return (Length(least, most).admits(value) and letters.matches(text)) == self.is_found
 
 
 @dataclass(unsafe_hash=True, slots=True)
@@ -176,11 +177,8 @@ class Format(Constraint):
             raise SchemaError("a part of another language is combined with constants of strings: say one of the two")
         dfa = format_automaton(self.name) if self.is_one else widest_format(self.name)
         is_short = not self.is_one or Length(0, LONGEST.get(self.name)).admits(value)
-        return dfa is None or (dfa.matches(_bytes(value)) == self.is_one and is_short)
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+        text = value.encode("utf-8", "surrogatepass")
+        return dfa is None or (dfa.matches(text) == self.is_one and is_short)
 
 
 @dataclass(unsafe_hash=True, slots=True)
