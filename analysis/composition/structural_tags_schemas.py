@@ -338,7 +338,7 @@ def _check_texts(texts: tuple[bytes, ...], kept: Dfa, excluded: tuple[str, ...])
 def _narrowed_keys(objects: Objects, kept: Dfa, excluded: tuple[str, ...]) -> Objects:
     if not objects.others:
         return objects
-    every = objects.key_automaton or key_automaton((), (0,), objects.keys)
+    every = objects.key_automaton or key_automaton((), {0: 0}, objects.keys)
     narrowed = None if every is None else keys_within(every, kept)
     if narrowed is None or len({*narrowed.ends.tolist()} - {-1}) < len(objects.others):
         raise SchemaError(f"all keys of a pattern hold one of the excludes {clip(list(excluded))}")

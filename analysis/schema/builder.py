@@ -265,11 +265,12 @@ class Builder(Normals):
         The look is for what contradicts one another, not for what is empty by itself.
         """
         if kind == c.OBJECT:
-            ours = [one for one in left if one.__class__ is c.Members]
-            theirs = [one for one in right if one.__class__ is c.Members] if ours else []
-            required = [one.name for one in clause if one.__class__ is c.Required] if theirs else []
-            pairs = ((member_terms(ours, name), member_terms(theirs, name)) for name in required)
-            return any(any(terms) and any(more) and self.is_surely_empty((*terms, *more)) for terms, more in pairs)
+            sides = [[one for one in side if isinstance(one, c.Members)] for side in (left, right)]
+            fewer, more = sorted(sides, key=len)  # PERF: of many parts that meet one by one, the new one
+            required = [one.name for one in clause if one.__class__ is c.Required] if fewer else ()
+            asked = [(terms, name) for name in required if any(terms := member_terms(fewer, name))]
+            pairs = ((terms, member_terms(more, name)) for terms, name in asked)
+            return any(any(others) and self.is_surely_empty((*terms, *others)) for terms, others in pairs)
         if kind == c.ARRAY:
             least = max((one.least for one in clause if isinstance(one, c.Size)), default=0)
             return any(self.is_surely_empty(item_terms(clause, i)) for i in range(min(least, 8)))

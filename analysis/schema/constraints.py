@@ -427,6 +427,16 @@ class SeenContained(Constraint):
 SEEN = (SeenMembers, SeenItems, SeenContained)
 
 
+def other_members(clause: Clause, term: int) -> Clause:
+    """The constraint that a term holds for the members that do not count as evaluated."""
+    seen = [one for one in clause if isinstance(one, SeenMembers)]
+    if term == TRUE or any(one.is_all for one in seen):
+        return ()
+    names = {name: TRUE for one in seen for name in sorted(one.names)}
+    patterns = {text: TRUE for one in seen for text in one.patterns}
+    return (Members(names, tuple(patterns.items()), term),)
+
+
 def outside_clause(clause: Clause, pointer: str) -> list[Clause]:
     """The clauses of the values of the same type that do not meet a clause.
 

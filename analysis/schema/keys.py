@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
@@ -14,43 +15,42 @@ from maskwright.analysis.regex.minimise import column_classes, minimise_labelled
 from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
 
-MOST_PATTERNS = 8
-"""BOUND: patterns of one object; their automaton distinguishes all sets of them."""
+MOST_PATTERNS = 1_000
+"""BOUND: patterns of one object."""
 
-MOST_STATES = 20_000
-"""BOUND: states of an automaton of keys, also on the way to it."""
+MOST_SETS = 256
+"""BOUND: sets of patterns that keys of one object match, which their automaton tells apart."""
+
+MOST_STATES, MOST_ALIVE = 20_000, 1 << 18
+"""BOUND: states of an automaton of keys, also on the way to it; and of how many patterns these are
+states in all."""
 
 MOST_NAMED = 255
 """BOUND: keys of a finite set of keys that become named keys."""
 
+_ADVICE = "write such as no key matches at once, or join some of them into one"
+
 Labelled = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
-def key_automaton(patterns: Sequence[Dfa], class_of: Sequence[int], but: Iterable[bytes]) -> KeyAutomaton | None:
+def key_automaton(patterns: Sequence[Dfa], class_of: Mapping[int, int], but: Iterable[bytes]) -> KeyAutomaton | None:
     """The class of each key, by the set of the patterns that match it.
 
     patterns : automata over valid UTF-8.
-    class_of : for each set of patterns, as the sum of 1 << i over its patterns i, the class of the
-        keys that match just these, or -1 for keys that may not be; 2 ** len(patterns) of them.
+    class_of : set of patterns, as the sum of 1 << i over its patterns i -> the class of the keys
+        that match just these; a set that is not there has no keys that may be.
     but : UTF-8 of keys that are not ended.
 
     Returns None if no key is left.
-    Raises: LimitError if there are more than `MOST_PATTERNS` patterns or `MOST_STATES` states.
+    Raises: LimitError past `MOST_PATTERNS`, `MOST_SETS` or `MOST_STATES`.
     """
-    _check(patterns)
-    return _key_automaton(tuple(patterns), tuple(class_of), tuple(sorted(set(but))))
-
-
-def _check(patterns: Sequence[Dfa]) -> None:
-    if len(patterns) > MOST_PATTERNS:
-        raise LimitError(
-            f"an object has {len(patterns)} patterns of keys that say different things, more than {MOST_PATTERNS}; "
-            "join some of them into one pattern"
-        )
+    return _key_automaton(tuple(patterns), tuple(sorted(class_of.items())), tuple(sorted(set(but))))
 
 
 @Kept
-def _key_automaton(patterns: tuple[Dfa, ...], class_of: tuple[int, ...], but: tuple[bytes, ...]) -> KeyAutomaton | None:
+def _key_automaton(
+    patterns: tuple[Dfa, ...], class_of: tuple[tuple[int, int], ...], but: tuple[bytes, ...]
+) -> KeyAutomaton | None:
     table, ends = _classified(patterns, class_of)
     table, ends = _without(table, ends, but)
     if not (ends >= 0).any():
@@ -60,21 +60,34 @@ def _key_automaton(patterns: tuple[Dfa, ...], class_of: tuple[int, ...], but: tu
 
 
 @Kept
-def _sets(patterns: tuple[Dfa, ...]) -> Labelled:
-    """All strings, labelled by the set of the patterns that match them; minimal."""
+def _sets(patterns: tuple[Dfa, ...]) -> tuple[Labelled, list[int]]:
+    """All strings, minimal, labelled by the set of the patterns that match them; and the sets.
+
+    A label is the number of a set, which is the sum of 1 << i over its patterns i.
+    """
+    if len(patterns) > MOST_PATTERNS:
+        raise LimitError(
+            f"an object has {len(patterns)} patterns of keys, more than {MOST_PATTERNS}; join some of them"
+        )
     every = valid_utf8()
-    labelled: Labelled = every.next_state, every.is_accepting.astype(np.int32) - 1
+    table, states = _together([every.next_state, *(pattern.next_state for pattern in patterns)])
+    accepts = [0] * every.n_states
     for number, pattern in enumerate(patterns):
-        labelled = _with_pattern(labelled, pattern, 1 << number)
-    return labelled
+        accepts += (pattern.is_accepting.astype(object) << number).tolist()
+    found = [sum([accepts[one] for one in state]) if every.is_accepting[state[0]] else -1 for state in states]
+    sets = sorted({*found} - {-1})
+    if len(sets) > MOST_SETS:
+        raise LimitError(f"{len(patterns)} patterns of an object's keys match in more than {MOST_SETS} ways; {_ADVICE}")
+    label = {one: number for number, one in enumerate(sets)}
+    return minimise_labelled(table, np.array([label.get(one, -1) for one in found], np.int32)), sets
 
 
 @Kept
-def _classified(patterns: tuple[Dfa, ...], class_of: tuple[int, ...]) -> Labelled:
+def _classified(patterns: tuple[Dfa, ...], class_of: tuple[tuple[int, int], ...]) -> Labelled:
     """All keys that may be, labelled by their classes; minimal."""
-    table, labels = _sets(patterns)
-    there = [class_of[number] for number in np.unique(labels).tolist() if number >= 0]
-    ends = np.append(np.array(class_of, np.int32), np.int32(-1))[labels]  # the last one for label -1
+    (table, labels), sets = _sets(patterns)
+    there = [dict(class_of).get(one, -1) for one in sets]
+    ends = np.array([*there, -1], np.int32)[labels]  # the last one for label -1
     if -1 in there or len(set(there)) < len(there):  # else no two states have become equivalent
         return minimise_labelled(table, ends)
     return table, ends
@@ -83,7 +96,7 @@ def _classified(patterns: tuple[Dfa, ...], class_of: tuple[int, ...]) -> Labelle
 @Kept
 def _counts(patterns: tuple[Dfa, ...]) -> dict[int, int | None]:
     """The number of strings that just these patterns match, by set; None for infinitely many."""
-    table, labels = _sets(patterns)
+    (table, labels), sets = _sets(patterns)
     classes, columns = column_classes(table)
     rows, widths = table[:, columns].tolist(), np.bincount(classes).tolist()
     waiting = [0] * len(rows)
@@ -107,7 +120,7 @@ def _counts(patterns: tuple[Dfa, ...]) -> dict[int, int | None]:
         if label >= 0:
             before = found.get(label, 0)
             found[label] = None if before is None or state not in known else before + ways[state]
-    return dict(sorted(found.items()))
+    return dict(sorted((sets[label], count) for label, count in found.items()))
 
 
 def key_sets(patterns: Sequence[Dfa], but: Iterable[bytes]) -> tuple[int, ...]:
@@ -118,7 +131,6 @@ def key_sets(patterns: Sequence[Dfa], but: Iterable[bytes]) -> tuple[int, ...]:
 
     Raises: LimitError as `key_automaton`.
     """
-    _check(patterns)
     counts = _counts(tuple(patterns))
     if None in counts.values() and all(count is None for count in counts.values()):
         return tuple(counts)
@@ -178,8 +190,8 @@ def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, 
     others = tuple(dict.fromkeys(nodes.values()))
     if len(others) == 1 and set(key_sets(automata, objects.keys)) == nodes.keys():
         return objects._replace(others=others)
-    classes = tuple(others.index(nodes[which]) if which in nodes else -1 for which in range(1 << len(automata)))
-    automaton = key_automaton(automata, classes, objects.keys)
+    class_of = {node: number for number, node in enumerate(others)}
+    automaton = key_automaton(automata, {which: class_of[node] for which, node in nodes.items()}, objects.keys)
     if automaton is None:
         return objects
     n = n_keys(automata, tuple(nodes), objects.keys)
@@ -195,42 +207,42 @@ def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, 
 
 def keys_within(keys: KeyAutomaton, some: Dfa) -> KeyAutomaton:
     """The keys that are in a set, too, of the classes that they have."""
-    bit = 1 << 30  # more than all classes
-    table, labels = _with_pattern((keys.next_state, keys.ends), some, bit)
-    return KeyAutomaton(*minimise_labelled(table, np.where(labels >= bit, labels - bit, -1).astype(np.int32)))
+    table, states = _together([keys.next_state, some.next_state])
+    n = len(keys.ends)
+    is_inside = [len(state) > 1 and bool(some.is_accepting[state[1] - n]) for state in states]
+    ends = np.where(is_inside, keys.ends[[state[0] for state in states]], -1)
+    return KeyAutomaton(*minimise_labelled(table, ends.astype(np.int32)))
 
 
-def _with_pattern(labelled: Labelled, pattern: Dfa, bit: int) -> Labelled:
-    """The automaton whose labels have `bit` for the strings of a pattern.
+def _together(tables: Sequence[npt.NDArray[np.int32]]) -> tuple[npt.NDArray[np.int32], list[tuple[int, ...]]]:
+    """The automaton that reads what the first one reads, and of the others what they read with it.
 
-    labelled : a table and the labels of its states, over all strings.
+    Returns its table, and for each of its states those of the automata, as numbers of the rows of
+    all tables: the first one's, and those of the others that have not failed.
+
+    Raises: LimitError past `MOST_STATES`, and where these are states of too many automata.
     """
-    table, labels = labelled
-    n = pattern.n_states + 1  # the last one is left by no way
-    other = np.vstack([pattern.next_state, np.full((1, 256), -1, np.int32)])
-    other[other < 0] = n - 1
-    classes, representatives = column_classes(np.vstack([table, other]))
-    first, second = table[:, representatives].astype(np.int64), other[:, representatives].astype(np.int64)
-    number = {0: 0}
-    states = [0]
-    rows: list[npt.NDArray[np.int64]] = []
+    first = np.cumsum([0, *map(len, tables[:-1])]).tolist()
+    joined = np.vstack([np.where(table >= 0, table + n, -1) for table, n in zip(tables, first, strict=True)])
+    classes, columns = column_classes(joined)
+    narrow = joined[:, columns]
+    number = {tuple(first): 0}
+    states, rows, left = [*number], [], MOST_ALIVE
     for state in states:  # grows while it is read
-        left, right = divmod(state, n)
-        row = np.where(first[left] >= 0, first[left] * n + second[right], -1)
-        rows.append(row)
-        for target in row.tolist():
-            if target >= 0 and target not in number:
-                number[target] = len(states)
+        look()
+        row = []
+        for targets in narrow[list(state)].T.tolist():
+            target = tuple([one for one in targets if one >= 0]) if targets[0] >= 0 else ()
+            row.append(number.setdefault(target, len(states)) if target else -1)
+            if row[-1] == len(states):
                 states.append(target)
-        if len(states) > MOST_STATES:
-            raise LimitError(f"the patterns of an object's keys have together more than {MOST_STATES:,} states")
-    number[-1] = -1
-    known, inverse = np.unique(np.array(rows), return_inverse=True)
-    joined = np.array([number[code] for code in known.tolist()], np.int32)[inverse].reshape(len(rows), -1)
-    at = np.array(states)
-    accepts = np.append(pattern.is_accepting, False)[at % n]
-    found = labels[at // n]
-    return minimise_labelled(joined[:, classes], np.where((found >= 0) & accepts, found | bit, found))
+        rows.append(row)
+        left -= len(state)
+        if len(states) > MOST_STATES or left < 0:
+            raise LimitError(
+                f"the patterns of an object's keys have together more than {MOST_STATES:,} states; {_ADVICE}"
+            )
+    return np.array(rows, np.int32)[:, classes], states
 
 
 def _without(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32], but: tuple[bytes, ...]) -> Labelled:

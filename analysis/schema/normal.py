@@ -118,9 +118,16 @@ class Normals:
         return found
 
     def _met(self, parts: Iterable[c.Normal], where: int) -> c.Normal:
-        """The values of all of them."""
+        """The values of all of them.
+
+        PERF: of hundreds of parts with one clause each, the first one does not meet all others.
+        """
+        every = list(parts)
+        if len(every) > 2 and all([len(clauses) == 1 for part in every for clauses in part.values()]):
+            middle = len(every) // 2
+            return self.meet(self._met(every[:middle], where), self._met(every[middle:], where), where)
         found: c.Normal = c.ANYTHING
-        for part in parts:
+        for part in every:
             found = self.meet(found, part, where)
         return found
 
@@ -155,13 +162,8 @@ class Normals:
         if n == 1:
             clause = self._pair(kind, left[0], right[0])
             return () if clause is None else (clause,)
-        clauses: dict[c.Clause, None] = {}
-        for one in left:
-            for other in right:
-                both = self._pair(kind, one, other)
-                if both is not None:
-                    clauses[both] = None
-        return self._limited(self._widest(kind, clauses), where)
+        met = [both for one in left for other in right if (both := self._pair(kind, one, other)) is not None]
+        return self._limited(self._widest(kind, dict.fromkeys(met)), where)
 
     def _widest(self, kind: str, clauses: Collection[c.Clause]) -> tuple[c.Clause, ...]:
         """The clauses without those that ask for more than another one.
@@ -216,12 +218,28 @@ class Normals:
             clauses: tuple[c.Clause, ...] = ((),)
             for clause in normal.get(kind, ()):
                 parts = c.outside_clause(clause, pointer)
+                if kind == c.OBJECT and len(parts) > 1:
+                    parts = self._by_tag(clause, parts)
                 clauses = self._product(kind, clauses, tuple(parts), where) if parts else ()
                 if not clauses:
                     break
             if clauses:
                 found[kind] = clauses
         return found
+
+    def _by_tag(self, clause: c.Clause, parts: list[c.Clause]) -> list[c.Clause]:
+        """The clauses outside of a clause: those with its required constant, and those without.
+
+        So of "none of n objects with constants of their own" n clauses are left for each thing that
+        may be lacking, and not one for each choice of n of these.
+        """
+        case = self.cases.of(clause)
+        for members in [one for one in clause if isinstance(one, c.Members)]:
+            for name, term in members.names.items():
+                if name in case.required and case.among.get(name) and not term & 1:
+                    tag = c.Required(name), c.Members({name: term}, (), c.TRUE)
+                    return [self._pair(c.OBJECT, tag, part) or part for part in parts]
+        return parts
 
     # -- a subschema as it stands
 
@@ -389,25 +407,13 @@ class Normals:
             return normal
         found: list[c.Clause] = []
         for clause in normal[kind]:
-            more = self._other_members(clause, term) if kind == c.OBJECT else self._other_items(clause, term, location)
+            more = c.other_members(clause, term) if kind == c.OBJECT else self._other_items(clause, term, location)
             mark = c.SeenMembers(frozenset(), (), True) if kind == c.OBJECT else c.SeenItems(None)
             both = joined(kind, clause, (*more, mark))
             if both is not None:
                 found.append(both)
         rest = {one: clauses for one, clauses in normal.items() if one != kind}
         return {**rest, kind: absorbed(found)} if found else rest
-
-    @staticmethod
-    def _other_members(clause: c.Clause, term: int) -> c.Clause:
-        names: dict[str, int] = {}
-        patterns: dict[str, int] = {}
-        for one in clause:
-            if isinstance(one, c.SeenMembers):
-                if one.is_all:
-                    return ()
-                names.update((name, c.TRUE) for name in sorted(one.names))
-                patterns.update((text, c.TRUE) for text in one.patterns)
-        return () if term == c.TRUE else (c.Members(names, tuple(patterns.items()), term),)
 
     def _other_items(self, clause: c.Clause, term: int, location: int) -> c.Clause:
         first = 0

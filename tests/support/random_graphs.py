@@ -133,7 +133,7 @@ def _objects(rng: random.Random, number: int, n_nodes: int) -> Objects:
         if rng.random() < 0.6:
             one, other = rng.sample(KEYS, 2)
             others = (_node(rng, n_nodes), _node(rng, n_nodes))
-            class_of = rng.choice(((-1, 0, -1, 0), (-1, 0, 1, 1), (-1, 0, 0, 1), (0, 1, -1, -1)))
+            class_of = rng.choice(({1: 0, 3: 0}, {1: 0, 2: 1, 3: 1}, {1: 0, 2: 0, 3: 1}, {0: 0, 1: 1}))
             automaton_of_keys = key_automaton([automaton(one), automaton(other)], class_of, keys)
             if automaton_of_keys is None or not _is_infinite(automaton_of_keys):
                 others, automaton_of_keys = (), None

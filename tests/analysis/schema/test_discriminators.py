@@ -125,6 +125,32 @@ def test_constants_of_numbers_tell_cases_apart() -> None:
     assert not is_instance(graph, {"n": True, "p1": None}) and not is_instance(graph, {"n": 4, "p3": None})
 
 
+def test_a_choice_of_tagged_objects_may_be_negated() -> None:
+    """As where a `oneOf` has such a choice beside another object: each is negated for the other."""
+    text = {"type": "string"}
+
+    def tagged(tag: str) -> dict[str, Any]:
+        members = {"type": {"enum": [tag]}, "id": text, "input": text, "output": text}
+        return {"type": "object", "properties": members, "required": ["type", "input", "output"]}
+
+    tags = [f"t{i}" for i in range(30)]
+    other = {"type": "object", "properties": {"id": text}, "required": ["id"]}
+    graph = build_graph({"oneOf": [{"oneOf": [tagged(tag) for tag in tags]}, other]})
+    assert len(graph.nodes[graph.root]) < 10 * len(tags)
+    whole = {"type": "t7", "input": "", "output": ""}
+    for value, is_one in (
+        (whole, True),
+        ({**whole, "id": ""}, False),
+        ({**whole, "id": 1}, False),
+        ({**whole, "id": "", "input": 1}, True),
+        ({"id": "", "type": "t31", "input": ""}, True),
+        ({"id": ""}, True),
+        ({**whole, "type": "t31"}, False),
+        ({"type": "t7", "input": ""}, False),
+    ):
+        assert is_instance(graph, value) == is_one, value
+
+
 def test_dependencies_on_the_values_of_one_member_do_not_multiply() -> None:
     allowed = {f"p{i}": [f"t{i // 3}", "any"] for i in range(18)}
     schema = {

@@ -59,25 +59,25 @@ def test_classes_are_those_of_the_patterns(seed: int) -> None:
     rng = random.Random(seed)
     texts = rng.sample(PATTERNS, rng.randint(0, 4))
     patterns = [pattern_automaton(text) for text in texts]
-    class_of = [rng.randint(-1, 2) for _ in range(1 << len(texts))]
+    class_of = {found: kind for found in range(1 << len(texts)) if (kind := rng.randint(-1, 2)) >= 0}
     but = set(rng.sample(KEYS, rng.randint(0, 6)))
     automaton = key_automaton(patterns, class_of, [key.encode() for key in but])
     for key in KEYS:
         found = sum(1 << i for i, pattern in enumerate(patterns) if pattern.matches(key.encode()))
-        wanted = -1 if key in but else class_of[found]
+        wanted = -1 if key in but else class_of.get(found, -1)
         assert (-1 if automaton is None else ends(automaton, key)) == wanted, key
     if automaton is not None:
         check_shape(automaton)
 
 
 def test_no_key_is_left() -> None:
-    assert key_automaton([], [-1], []) is None
-    assert key_automaton([pattern_automaton("^(a|b)$")], [-1, 0], [b"a", b"b"]) is None
-    assert key_automaton([pattern_automaton("^(a|b)$")], [-1, 0], [b"a"]) is not None
+    assert key_automaton([], {}, []) is None
+    assert key_automaton([pattern_automaton("^(a|b)$")], {1: 0}, [b"a", b"b"]) is None
+    assert key_automaton([pattern_automaton("^(a|b)$")], {1: 0}, [b"a"]) is not None
 
 
 def test_a_named_key_that_begins_others_does_not_end() -> None:
-    automaton = key_automaton([], [0], [b"name", b"names", "é".encode()])
+    automaton = key_automaton([], {0: 0}, [b"name", b"names", "é".encode()])
     assert automaton is not None
     assert [ends(automaton, key) for key in ("name", "names", "é", "nam", "namess", "", "éé")] == [
         -1,
@@ -93,7 +93,7 @@ def test_a_named_key_that_begins_others_does_not_end() -> None:
 
 def test_many_named_keys_cost_little() -> None:
     but = [b"property-%d" % n for n in range(3000)]
-    automaton = key_automaton([pattern_automaton("^x-")], [0, 1], but)
+    automaton = key_automaton([pattern_automaton("^x-")], {0: 0, 1: 1}, but)
     assert automaton is not None
     assert ends(automaton, "property-17") == -1
     assert ends(automaton, "property-3000") == 0
@@ -101,27 +101,34 @@ def test_many_named_keys_cost_little() -> None:
     assert len(automaton.ends) < 5000
 
 
-def test_more_than_eight_patterns_are_refused() -> None:
-    patterns = [pattern_automaton(f"^{letter}") for letter in "abcdefghi"]
-    with pytest.raises(LimitError, match="9 patterns of keys"):
-        key_automaton(patterns, [0] * 512, [])
-    assert key_automaton(patterns[:8], [0] * 256, []) is not None
+def test_hundreds_of_patterns_that_exclude_one_another() -> None:
+    patterns = [pattern_automaton(f"^x{number}-") for number in range(200)]
+    automaton = key_automaton(patterns, {1 << number: number for number in range(200)}, [b"x7-"])
+    assert automaton is not None
+    assert [ends(automaton, key) for key in ("x0-", "x7-", "x7-a", "x199-a", "x200-", "x19")] == [0, -1, 7, 199, -1, -1]
+    check_shape(automaton)
 
 
 def test_patterns_that_multiply_are_refused() -> None:
     patterns = [pattern_automaton(f"^(.{{{n}}})*$") for n in (11, 13, 17, 19)]
     with pytest.raises(LimitError, match="more than 20,000 states"):
-        key_automaton(patterns, [0] * 15 + [1], [])
+        key_automaton(patterns, {15: 1}, [])
+    patterns = [pattern_automaton(letter) for letter in "abcdefghi"]
+    assert key_automaton(patterns[:8], {255: 0}, []) is not None
+    with pytest.raises(LimitError, match=r"9 patterns .* match in more than 256 ways"):
+        key_automaton(patterns, {511: 0}, [])
+    with pytest.raises(LimitError, match="1001 patterns of keys"):
+        key_automaton(patterns[:1] * 1001, {0: 0}, [])
 
 
 def test_a_second_request_is_a_look_up() -> None:
     pattern = pattern_automaton("^a")
-    assert key_automaton([pattern], [0, 1], [b"x", b"y"]) is key_automaton((pattern,), (0, 1), {b"y", b"x"})
+    assert key_automaton([pattern], {0: 0, 1: 1}, [b"x", b"y"]) is key_automaton((pattern,), {1: 1, 0: 0}, {b"y", b"x"})
 
 
 def test_what_is_in_no_pattern_is_the_complement() -> None:
     pattern = pattern_automaton("a.*b")
-    automaton = key_automaton([pattern], [0, -1], [])
+    automaton = key_automaton([pattern], {0: 0}, [])
     assert automaton is not None
     assert Dfa.minimal(automaton.next_state, automaton.ends == 0) == without(valid_utf8(), pattern)
 
@@ -145,12 +152,12 @@ def test_sets_of_patterns_and_few_keys_are_those_of_the_definition(
     keys = [key.encode() for key in but]
     assert key_sets(automata, keys) == tuple(sorted(sets))
     for chosen in range(1 << (1 << len(automata)) if len(automata) < 3 else 8):
-        class_of = [0 if chosen >> number & 1 else -1 for number in range(1 << len(automata))]
+        class_of = {number: 0 for number in range(1 << len(automata)) if chosen >> number & 1}
         automaton = key_automaton(automata, class_of, keys)
         listed = [name for name in names if automaton is not None and ends(automaton, name) >= 0]
         n = len(keys)
         objects = Objects(tuple(sorted(keys)), (7,) * n, (True,) * n, (), None, 0, None, tuple(range(n)))
-        made = with_classes(objects, automata, {number: 5 for number in sets if class_of[number] == 0})
+        made = with_classes(objects, automata, {number: 5 for number in sets if number in class_of})
         if made.others:
             assert made.keys == objects.keys and len(listed) > 12
         else:

@@ -53,7 +53,7 @@ def after(texts: SchemaGraph | Texts, text: bytes) -> bytes | None:
     return bytes(sorted(set(bytes_allowed(interpreter, readings)) - set(b" \t\n\r"))) if readings else None
 
 
-B_KEYS = key_automaton([automaton("b[ab]*")], (-1, 0), (b"b",))
+B_KEYS = key_automaton([automaton("b[ab]*")], {1: 0}, (b"b",))
 
 CASES: dict[str, tuple[SchemaGraph, bytes, bytes | None]] = {
     # required keys and numbers of members
