@@ -27,8 +27,8 @@ from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.documents import closed_objects
 from maskwright.analysis.schema.load import JsonSchema, Narrowing, read_schema
+from maskwright.analysis.schema.rewriting import close_object
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -199,10 +199,10 @@ class FormatReader:
         schema = form.get("json_schema")
         if not isinstance(schema, Mapping | bool):
             raise GrammarError(f"structural tag, {where}/json_schema is {a_type(schema)}; expected a schema")
-        values = dict(schema) if isinstance(schema, Mapping) else schema
         found = read_schema(
-            values if self._additional else closed_objects(values),
+            dict(schema) if isinstance(schema, Mapping) else schema,
             style=read_style(self._style, spaces, "any" if _flag(form, "any_order", where) else "schema"),
+            changes=() if self._additional else (close_object,),
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded)

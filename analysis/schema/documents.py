@@ -6,11 +6,9 @@ where identifiers or dynamic references matter, the scope in which references ar
 
 from __future__ import annotations
 
-import copy
 import marshal
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import unquote, urljoin
 
@@ -283,7 +281,7 @@ class Document:
         resolver = self._resolvers[parent]
         if schema.__class__ is dict and "$schema" in schema and ("$id" in schema or "id" in schema):
             self.check_names()
-            draft = self._draft(schema, self.pointer(parent), draft)
+            draft = self._draft(schema, "/".join([self.pointer(parent), *map(escaped, keys)]), draft)
         number = self._location(schema, (parent, *keys), draft, resolver)
         if follows and schema.__class__ is dict and "$ref" in schema and (len(schema) == 1 or draft <= 7):
             return self.followed(number)
@@ -364,10 +362,8 @@ class Document:
         place = reference[1:] if reference.startswith("#/") else reference
         if target.contents is self.schema:
             place = ""
-        named = target.contents if isinstance(target.contents, dict) else {}
-        draft = self.drafts[number]
-        if isinstance(named.get("$schema"), str):
-            draft = self._draft(named, place, draft)
+        draft = self._draft(target.resolver.lookup("#").contents, place, self.drafts[number])
+        draft = self._draft(target.contents, place, draft)
         return self._location(target.contents, (place,), draft, target.resolver)
 
     def _elsewhere(self, reference: str, number: int, keyword: str) -> int:
@@ -418,53 +414,6 @@ def _specification(draft: int) -> Any:
 
     old = {4: dialects.DRAFT4, 6: dialects.DRAFT6, 7: dialects.DRAFT7, 2019: dialects.DRAFT201909}
     return old.get(draft, dialects.DRAFT202012)
-
-
-# -- objects without members that they do not name
-
-_DATA = frozenset({"const", "enum", "default", "examples"})
-"""Keywords whose value is no schema, whatever it looks like."""
-
-_NAMING = ("properties", "patternProperties")
-
-
-def closed_objects(schema: Any) -> Any:
-    """A copy in which objects that name members have no others, unless the schema says so.
-
-    Each subschema that has `properties` or `patternProperties`, and no `additionalProperties`, gets
-    ``"additionalProperties": false``: vLLM's `disable_additional_properties` and xgrammar's
-    `strict_mode`. Schemas may stand anywhere, as OpenAPI's do in ``#/components/schemas``. So what
-    looks like one is closed where no keyword has schemas, and what a reference leads to is one.
-
-    >>> closed_objects({"properties": {"a": True}})
-    {'properties': {'a': True}, 'additionalProperties': False}
-
-    Raises: SchemaError for a schema that is nested too deeply.
-    """
-    refuse_deep(schema)
-    schema = copy.deepcopy(schema)
-    seen: set[int] = set()
-    todo = [(schema, schema)]  # with the schema that the pointers of its references begin at
-    while todo:
-        one, base = todo.pop()
-        if isinstance(one, list | tuple):
-            todo += [(each, base) for each in one]
-        if not isinstance(one, dict) or id(one) in seen:
-            continue
-        seen.add(id(one))
-        if isinstance(one.get("$id"), str) and not one["$id"].startswith("#"):
-            base = one
-        for key, value in one.items():
-            if key in WITH_NAMED and isinstance(value, dict):
-                todo += [(each, base) for each in value.values()]
-            elif key == "$ref" and isinstance(value, str) and value.startswith("#/"):
-                with suppress(LookupError):
-                    todo.append((pointed(base, unquote(value[1:])), base))
-            elif key not in _DATA:
-                todo.append((value, base))
-        if any(isinstance(one.get(key), Mapping) for key in _NAMING):
-            one.setdefault("additionalProperties", False)
-    return schema
 
 
 def refuse_deep(*values: Any) -> None:

@@ -46,7 +46,8 @@ def _leap_seconds() -> tuple[str, str]:
     return _alternatives(*same), _alternatives(*following)
 
 
-_PLAIN_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?" + _OFFSET
+_LOCAL_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?"
+_PLAIN_TIME = _LOCAL_TIME + _OFFSET
 _LEAP, _LEAP_NEXT_DAY = _leap_seconds()
 _TIME = _alternatives(_PLAIN_TIME, _LEAP, _LEAP_NEXT_DAY)
 _DATE_TIME = _alternatives(
@@ -218,6 +219,19 @@ FORMATS = {
     "relative-json-pointer": rf"{_NATURAL}(?:#|{_POINTER})",
 }
 """Format -> the pattern, as ECMA 262 reads it, that the whole string matches."""
+
+_NATURAL_DATE = rf"(?!0000){_DATE}"
+_DAYS = r"(?=\d)(?:\d{1,6}Y)?(?:\d{1,6}M)?(?:\d{1,6}W)?(?:\d{1,8}D)?"
+_HOURS = r"(?=\d)(?:\d{1,5}H)?(?:\d{1,7}M)?(?:\d{1,9}(?:\.\d{1,9})?S)?"
+
+NATURAL: dict[str, str | None] = {
+    "date": _NATURAL_DATE,
+    "time": rf"{_LOCAL_TIME}{_OFFSET}?",
+    "date-time": rf"{_NATURAL_DATE}[Tt]{_LOCAL_TIME}{_OFFSET}?",
+    "duration": rf"-?P(?:{_DAYS}(?:T{_HOURS})?|T{_HOURS})",
+}
+"""Formats as programs write and read them, pydantic, Python and JavaScript: local times have no
+offset, seconds of durations have fractions, and there is neither a year 0 nor a 60th second."""
 
 LATER = {
     "relative-json-pointer": (2020, "relative-json-pointer 2020-12", rf"{_NATURAL}(?:#|(?:[+-]{_NATURAL})?{_POINTER})"),

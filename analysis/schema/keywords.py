@@ -149,8 +149,11 @@ class Keywords:
                 continue
             if value is not None:
                 found.append(c.Bound(value, is_lower, False))
-            value = self.number(exclusive)
-            if value is not None:
+            if isinstance(is_exclusive := self.schema.get(exclusive), bool):
+                found += [c.Bound(value, is_lower, True)] if is_exclusive and value is not None else []
+                what = f"{exclusive} is {clip(is_exclusive)}, as in draft 4 and OpenAPI 3.0; expected a number"
+                found.append(c.Refused(self.pointer(exclusive), what))
+            elif (value := self.number(exclusive)) is not None:
                 found.append(c.Bound(value, is_lower, True))
         value = self.number("multipleOf")
         if value is not None:

@@ -7,7 +7,7 @@ import marshal
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
@@ -21,9 +21,10 @@ from maskwright.analysis.errors import EmptySchemaError, LimitError, MaskwrightW
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Cache
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
-from maskwright.analysis.schema.documents import closed_objects, draft_named, identifier, refuse_deep
+from maskwright.analysis.schema.documents import draft_named, identifier, refuse_deep
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.mistakes import contradiction, in_words, misspelled
+from maskwright.analysis.schema.rewriting import Change, Formats, as_json_schema, close_object, read_format, require_tag
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
@@ -95,6 +96,7 @@ def load_schema(
     escapes: Escapes | None = None,
     lenient: bool = False,
     additional_properties: bool | None = None,
+    formats: Formats | None = None,
     name: str | None = None,
 ) -> JsonSchema:
     """A JSON schema, for `build_store`.
@@ -129,7 +131,15 @@ def load_schema(
         names each leave no member that both allow. True to leave all open. By default a schema is
         left as it is; in that of a type the objects of its classes are closed, and what
         `json_schema_extra` adds is left as it is.
+    formats : what `format` says. "assert": what the document that defines it says; "natural": the
+        same, but dates, times and durations as pydantic, Python and JavaScript write them: no
+        offset for local times, fractions of a second, no year 0; "annotate": nothing; or format ->
+        a regular expression of ECMA 262 for the whole string, None for nothing, and other formats
+        as by "assert". By default "assert", and for types "natural".
     name : what errors call the schema; by default its `title` or its file.
+
+    A document with `openapi: 3.0.x`, or with a `$schema` that names OpenAPI 3.0, is read as draft 4
+    with `nullable` and `discriminator`, whose member must then be there. So must it in a type.
 
     Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say
     exactly, with the JSON pointer; EmptySchemaError, which is one, for a schema that nothing
@@ -145,18 +155,14 @@ def load_schema(
     if is_type(source) and not isinstance(style, Style):
         key_order = key_order or "schema"
     written = read_style(style, whitespace, key_order, escapes)
-    if additional_properties is not None:
-        additional_properties = as_boolean("additional_properties", additional_properties)
-    closed = additional_properties is False
+    changes = changes_of(source, additional_properties, formats)
     if additional_properties and is_type(source):
         source, _ = read_values(source, is_open=True)
     try:
-        found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name, closed=closed)
+        found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name, changes=changes)
     except EmptySchemaError as error:
-        values, _ = read_values(source)
-        values = closed_objects(values) if closed else values
-        why = in_words(contradiction(values, documents=given_documents(documents, values)))
-        error.args = (f"{error}{why}",)
+        values, others, _ = changed_values(source, documents, changes)
+        error.args = (f"{error}{in_words(contradiction(values, documents=others))}",)
         raise
     for said in misspelled(found.schema):
         warnings.warn(f"{printable(found.name)}: {said}", MaskwrightWarning, stacklevel=2)
@@ -171,18 +177,12 @@ def read_schema(
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     lenient: bool = False,
     name: str | None = None,
-    closed: bool = False,
+    changes: Sequence[Change] = (),
 ) -> JsonSchema:
-    """`load_schema`, without a word on misspelled keywords: for what others send or hold.
-
-    closed : see `closed_objects`.
-    """
+    """`load_schema`, without a word on misspelled keywords: for what others send or hold."""
     lenient = as_boolean("lenient", lenient)
-    schema, found = read_values(source)
+    schema, others, found = changed_values(source, documents, changes)
     name = found_name(schema, found) if name is None else name
-    others = given_documents(documents, schema)
-    if closed:
-        schema, others = closed_objects(schema), {uri: closed_objects(other) for uri, other in others.items()}
     if others:
         refuse_deep(schema, *others.values())
         graph = _built(schema, others, style.key_order, style.escapes != "any", lenient)
@@ -190,6 +190,24 @@ def read_schema(
         graph = _graph(schema, style.key_order, style.escapes != "any", lenient)
     texts = Texts(graph, spacing_of(style.whitespace), style.escapes)
     return JsonSchema(name, schema, texts, SchemaOptions(style, lenient, others))
+
+
+def changes_of(source: Any, additional_properties: bool | None, formats: Formats | None) -> list[Change]:
+    """What becomes of the subschemas of a source under these arguments of `load_schema`."""
+    changes: list[Change] = [require_tag] if is_type(source) else []
+    if additional_properties is not None and not as_boolean("additional_properties", additional_properties):
+        changes.append(close_object)
+    formats = formats or ("natural" if is_type(source) else "assert")
+    return changes if formats == "assert" else [*changes, read_format(formats)]
+
+
+def changed_values(
+    source: Any, documents: Mapping[str, Any] | str | os.PathLike[str] | None, changes: Sequence[Change]
+) -> tuple[Any, dict[str, Any], str | None]:
+    """As `read_values`, with the documents by URI behind the values, and all of them changed."""
+    schema, found = read_values(source)
+    others = {uri: as_json_schema(one, changes) for uri, one in given_documents(documents, schema).items()}
+    return as_json_schema(schema, changes), others, found
 
 
 def found_name(schema: Any, found: str | None) -> str:

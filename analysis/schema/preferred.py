@@ -26,8 +26,8 @@ MOST_SUBSCHEMAS = 256
 MOST_DIGITS, DEEPEST = 40, 8
 """BOUND: the digits of a number, and the levels of an object or array, that are written."""
 
-_OF_FORMATS = {"date": "1970-01-01", "date-time": "1970-01-01T00:00:00Z"}
-"""A natural value of a format: the first ones have the year 0000, which most programs refuse."""
+_OF_FORMATS = {"date": ("1970-01-01",), "date-time": ("1970-01-01T00:00:00", "1970-01-01T00:00:00Z")}
+"""Natural values of a format: the first ones have a year that most programs refuse."""
 
 _OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)
@@ -106,7 +106,8 @@ class Preferred:
             values += [one["const"] for one in schemas if "const" in one]
             # PERF: of a thousand values those matter that are short; as short ones keep their order
             listed = [value for one in schemas for value in _items(one.get("enum"))]
-            values += [_OF_FORMATS[name] for one in schemas if (name := str(one.get("format"))) in _OF_FORMATS]
+            formats = [str(one.get("format", one.get("x-format"))) for one in schemas]
+            values += [value for name in formats for value in _OF_FORMATS.get(name, ())]
             values = [*values, *sorted(listed, key=lambda value: len(_written(value)))][:MOST_PREFERRED]
             found = self._named[locations] = tuple(values), tuple(map(_written, values))
         return found

@@ -197,6 +197,7 @@ _SCALAR_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
 _SCALAR_CLASSES = frozenset({str, int, float, bool, type(None)})
 _OF_SCALARS = OF_NUMBERS | OF_STRINGS | {"const"}
 _UNIONS = frozenset({"anyOf", "oneOf"})
+_OF_VALUES = _UNIONS | {"type", "enum", "const"}
 
 LEAVES: Cache[tuple[Any, ...], Leaf | None] = Cache()
 """Content -> the shapes; None where they are not of scalars only, or there are none.
@@ -217,7 +218,6 @@ def leaf_content(schema: dict[str, Any], draft: int, is_natural: bool) -> tuple[
     if "$schema" in schema:
         return None  # it may have a draft of its own
     found: list[Any] = [draft, is_natural]
-    is_scalar = False
     for name, value in schema.items():
         if name not in SAYING:
             continue
@@ -225,32 +225,24 @@ def leaf_content(schema: dict[str, Any], draft: int, is_natural: bool) -> tuple[
         if name in _OF_SCALARS:
             if kind is not str and kind is not int and kind is not float and kind is not bool:
                 return None
-            is_scalar = is_scalar or name == "const"
             found += (name, value, kind)
         elif name == "type":
-            if kind is str:
-                if value not in _SCALAR_TYPES:
-                    return None
-            elif kind is list and _SCALAR_TYPES.issuperset(value):
-                value = tuple(value)
-            else:
+            names = (value,) if kind is str else value
+            if not isinstance(names, tuple | list) or not _SCALAR_TYPES.issuperset(names):
                 return None
-            is_scalar = True
-            found += (name, value)
+            found += (name, *names)
         elif name == "enum":
             if kind is not list or not _SCALAR_CLASSES.issuperset(kinds := [*map(type, value)]):
                 return None
-            is_scalar = True
             found += (name, tuple(value), *(() if kinds.count(str) == len(kinds) else kinds))
         elif name in _UNIONS and kind is list and value:
             inside = [leaf_content(one, draft, is_natural) if one.__class__ is dict else None for one in value]
             if None in inside:
                 return None
-            is_scalar = True
             found += (name, *inside)
         else:
             return None
-    return tuple(found) if is_scalar else None
+    return None if _OF_VALUES.isdisjoint(schema) else tuple(found)
 
 
 def same_leaf(shapes: Leaf) -> Leaf:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 Syntax = Literal["lark", "schema", "regex", "choice", "gbnf", "ebnf", "llguidance"]
 
 
-OF_SCHEMAS = ("style", "whitespace", "key_order", "escapes", "no_additional_properties", "lenient", "documents")
+OF_SCHEMAS = (
+    "style", "whitespace", "key_order", "escapes", "no_additional_properties", "formats", "lenient", "documents",
+)  # fmt: skip
 OF_LARK = ("start", "lexing", "reserved", "conflicts", "soft", "restrict")
 """The fields of `GrammarOptions` that are for schemas, and those that are for grammars in Lark."""
 _OF_ALL_COMPOSITIONS = ("analyze", "export", "info", "complete", "serve-check", "warm-up")
@@ -56,6 +58,8 @@ class GrammarOptions(NamedTuple):
     escapes : Of a schema's strings and keys: natural, as json.dumps writes them; minimal, only those that JSON wants; any of
         JSON's. By default as the style has it.
     no_additional_properties : Of a schema's objects that list properties: no others, unless it allows them.
+    formats : What a schema's format says: assert, what its document says; natural, dates, times and durations as programs write
+        them; annotate, nothing. By default assert.
     lenient : Leave out of a schema what no mask can say exactly, and say what.
     documents FOLDER : The documents that a schema refers to: .json files, known by their $id and by their path.
     """
@@ -72,6 +76,7 @@ class GrammarOptions(NamedTuple):
     key_order: Literal["any", "schema"] | None = None
     escapes: Literal["natural", "minimal", "any"] | None = None
     no_additional_properties: bool = False
+    formats: Literal["assert", "natural", "annotate"] | None = None
     lenient: bool = False
     documents: Path | None = None
 
@@ -159,6 +164,7 @@ class GrammarOptions(NamedTuple):
                 lenient=self.lenient,
                 documents=self.documents,
                 additional_properties=not self.no_additional_properties,
+                formats=self.formats,
             )
         self.refuse(OF_SCHEMAS, source, "a JSON schema")
         if syntax == "regex" or syntax == "choice":

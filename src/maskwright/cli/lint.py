@@ -72,6 +72,7 @@ def _of_schema(source: str, tokenizer: str | None, options: GrammarOptions, allo
         documents=options.documents,
         lenient=options.lenient,
         additional_properties=not options.no_additional_properties,
+        formats=options.formats,
         style=options.json_style(),
         file=source if is_file else None,
         allow=allow,

@@ -12,9 +12,17 @@ from typing import Any
 from maskwright.analysis.arguments import need_path
 from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, closed_objects, draft_named
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, draft_named
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.load import JsonSchema, found_name, given_documents, read_schema, read_values
+from maskwright.analysis.schema.load import (
+    JsonSchema,
+    changed_values,
+    changes_of,
+    found_name,
+    is_type,
+    read_schema,
+    read_values,
+)
 from maskwright.analysis.schema.mistakes import (
     Emptiness,
     Place,
@@ -24,6 +32,7 @@ from maskwright.analysis.schema.mistakes import (
     in_words,
     places_of,
 )
+from maskwright.analysis.schema.rewriting import Formats
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.decoding.matcher import Matcher
@@ -43,16 +52,17 @@ def lint_schema(
     documents: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     lenient: bool = False,
     additional_properties: bool | None = None,
+    formats: Formats | None = None,
     style: StyleName | Style = "natural",
     file: str | os.PathLike[str] | None = None,
     allow: Iterable[str] = (),
 ) -> Report:
     """Report what is wrong with a JSON schema.
 
-    schema : what `load_schema` takes, or what it returns; the next four are then its own.
+    schema : what `load_schema` takes, or what it returns; what says how it is read is then its own.
     vocabulary : what `load_vocabulary` accepts, to see whether its tokens can spell a text.
-    documents, lenient, additional_properties, style : as for `load_schema`. What a lenient reading
-        leaves out is a warning, else an error.
+    documents, lenient, additional_properties, formats, style : as for `load_schema`. What a lenient
+        reading leaves out is a warning, else an error.
     file : what findings call the schema; by default its name.
     allow : codes of findings to leave out.
 
@@ -65,16 +75,14 @@ def lint_schema(
     if file is not None:
         need_path("the schema", file)
     if isinstance(schema, JsonSchema):
-        values, name = schema.schema, schema.name
-        documents, lenient, style = schema.options.documents, schema.options.lenient, schema.options.style
+        values, name, (style, lenient, others) = schema.schema, schema.name, schema.options
     else:
-        values, found_as = read_values(schema, additional_properties is True)
+        changes = changes_of(schema, additional_properties, formats)
+        source = read_values(schema, is_open=True)[0] if additional_properties and is_type(schema) else schema
+        values, others, found_as = changed_values(source, documents, changes)
         name = found_name(values, found_as)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
     where = os.fsdecode(file) if file is not None else name
-    others: Mapping[str, Any] = given_documents(documents, values)
-    if additional_properties is False and not isinstance(schema, JsonSchema):
-        values, others = closed_objects(values), {uri: closed_objects(other) for uri, other in others.items()}
     lint = _Lint(values, others, lenient, read_style(style), where)
     found = list(dict.fromkeys(lint.findings()))
     if given is not None and any(one.severity == "error" for one in found):

@@ -27,6 +27,7 @@ from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
 from maskwright.analysis.schema.load import parse_schema, read_schema
 from maskwright.analysis.schema.mistakes import idle_keywords, places_of
+from maskwright.analysis.schema.rewriting import close_object
 from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
 from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
@@ -173,7 +174,7 @@ class RequestReader:
                 dict(_JSON_OBJECT) if is_any else self._schema(spec),
                 style=read_style("natural", options.whitespace, options.key_order, options.escapes),
                 name="JSON object" if is_any else None,
-                closed=not options.additional_properties,
+                changes=() if options.additional_properties else (close_object,),
             )
         if kind == "regex":
             return load_regex(spec)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError, SchemaError
-from maskwright.analysis.schema.documents import closed_objects
 from maskwright.analysis.schema.load import load_schema
+from maskwright.analysis.schema.rewriting import close_object, rewritten
 from maskwright.stores.build import build_store
 
 NAMED = {"type": "object", "properties": {"x": {"type": "integer"}}}
@@ -34,7 +34,7 @@ CLOSED = {**NAMED, "additionalProperties": False}
 def test_schemas_are_closed_wherever_they_stand(around: Any) -> None:
     schema = around(copy.deepcopy(NAMED))
     before = copy.deepcopy(schema)
-    found = closed_objects(schema)
+    found = rewritten(schema, close_object)
     assert schema == before
     found.get("components", {}).pop("additionalProperties", None)  # it looks like a schema; nobody reads it
     assert found == around(CLOSED)
@@ -50,27 +50,27 @@ def test_what_says_so_is_open_and_data_stay() -> None:
         [],
         True,
     ):
-        assert closed_objects(schema) == schema
+        assert rewritten(schema, close_object) == schema
 
 
 def test_patterns_are_names_and_unevaluated_members_are_others() -> None:
     for schema in ({"patternProperties": {"^a": {}}}, {"properties": {}, "unevaluatedProperties": {"type": "null"}}):
-        assert closed_objects(schema) == {**schema, "additionalProperties": False}
+        assert rewritten(schema, close_object) == {**schema, "additionalProperties": False}
 
 
 def test_a_reference_that_leads_to_itself_ends() -> None:
     schema: Any = {"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#/properties/b"}}}
-    assert closed_objects(schema) == {**schema, "additionalProperties": False}
+    assert rewritten(schema, close_object) == {**schema, "additionalProperties": False}
 
 
 def test_what_is_too_long_or_too_deep_is_no_error_of_another_kind() -> None:
-    assert closed_objects({"$ref": "#/allOf/" + "9" * 5000, "allOf": [True]})["allOf"] == [True]
-    assert closed_objects({"anyOf": ({"properties": {}},)})["anyOf"][0]["additionalProperties"] is False
+    assert rewritten({"$ref": "#/allOf/" + "9" * 5000, "allOf": [True]}, close_object)["allOf"] == [True]
+    assert rewritten({"anyOf": ({"properties": {}},)}, close_object)["anyOf"][0]["additionalProperties"] is False
     deep: Any = {"properties": {}}
     for _ in range(100_000):
         deep = {"not": deep}
     with pytest.raises(SchemaError, match="stand more than 250 deep"):
-        closed_objects(deep)
+        rewritten(deep, close_object)
 
 
 def takes(schema: Any, text: str, **options: Any) -> bool:
