@@ -406,7 +406,10 @@ class Matcher(Shared):
 
     @alone
     def said(self) -> bytes:
-        """The bytes of the text so far, if the engine keeps them: of a grammar it does not."""
+        """The bytes of the text so far.
+
+        Raises: MaskwrightError for a grammar's text, whose bytes are not kept.
+        """
         return self.text.bytes_said()
 
     @property

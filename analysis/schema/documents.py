@@ -354,7 +354,11 @@ class Document:
 
         try:
             is_recursive = keyword == "$recursiveRef"
-            target = dialects.lookup_recursive_ref(resolver) if is_recursive else resolver.lookup(reference)
+            target = (
+                dialects.lookup_recursive_ref(resolver)
+                if is_recursive
+                else resolver.lookup(reference.removeprefix("./"))
+            )
         except (referencing.exceptions.Unresolvable, ValueError, TypeError, LookupError, AttributeError) as error:
             if reference.startswith("#") or isinstance(error, referencing.exceptions.PointerToNowhere):
                 raise self.error(number, keyword, f"the reference {reference!r} leads to nothing") from error

@@ -234,8 +234,9 @@ class TextState(ABC):
         return self
 
     def bytes_said(self) -> bytes:
-        """The bytes of the text so far."""
-        assert self.said is not None
+        """The bytes of the text so far. Raises: MaskwrightError where they are not kept."""
+        if self.said is None:
+            raise MaskwrightError(f"the bytes of a text under {self.under} are not kept; keep them beside the matcher")
         tokens = self.store.vocabulary.tokens
         return b"".join(each if isinstance(each, bytes) else tokens[each] for each in self.said)
 

@@ -364,3 +364,8 @@ def test_ctrl_c_where_a_function_begins_leaves_the_matcher_free(call: str) -> No
         if n_calls < at:
             break
     assert at > 2
+
+
+def test_the_bytes_of_a_grammars_text_are_not_kept_and_that_is_said() -> None:
+    with pytest.raises(MaskwrightError, match="the bytes of a text under grammar sums are not kept"):
+        after(0).said()

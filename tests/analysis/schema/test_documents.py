@@ -115,6 +115,12 @@ def test_an_unknown_draft_is_read_as_the_newest_where_that_is_wanted() -> None:
     assert is_text_of(found.texts.graph, b"[1]") and not is_text_of(found.texts.graph, b'["a"]')
 
 
+@pytest.mark.parametrize("reference", ["o.json#/$defs/a", "./o.json#/$defs/a"])
+def test_a_reference_may_begin_with_the_folder_itself(reference: str) -> None:
+    graph = load_schema({"$ref": reference}, documents={"o.json": {"$defs": {"a": {"type": "null"}}}}).texts.graph
+    assert is_text_of(graph, b"null") and not is_text_of(graph, b"1")
+
+
 def test_documents_have_uris() -> None:
     for schema in ({}, {"$ref": "o.json"}):
         with pytest.raises(SchemaError, match="documents has the key 5; expected URI -> schema"):
