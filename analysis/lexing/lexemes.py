@@ -317,7 +317,7 @@ class Lexemes:
         return found
 
     def _find_may_follow_at(self, winner: int) -> npt.NDArray[np.bool_]:
-        """Whether a terminal behind `winner` can end in a state, and there or later, by state."""
+        """Whether a terminal behind `winner` can end in each state; and whether there or later."""
         may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
         found: npt.NDArray[np.bool_] = (self._terminals_at & may).any(axis=2)
         return found

@@ -115,8 +115,8 @@ def lexing_modes(
         set_of_row.append(competing.union(beyond[t] for t in competing & beyond.keys()))
     mode_of_set = {one: one for one in set_of_row}
     if is_contextual:
-        # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets are never
-        # joined with others.
+        # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets, which are
+        # just those of `_verbatim_set`, are never joined with others.
         sets = [one for one in mode_of_set if not one & grammar.verbatim]
         mode_of_set |= _joined(grammar, sorted(sets, key=lambda one: (-len(one), sorted(one))), begins)
     number: dict[frozenset[int], int] = {}

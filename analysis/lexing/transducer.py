@@ -141,7 +141,7 @@ class _Builder:
         self._wins = np.array(lexemes.winner, np.int32) >= 0
         self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
         self._others: dict[tuple[object, ...], _Other] = {}
-        self._row_of = cache(self._row)
+        self._row_of = cache(self._row)  # each row is made once
 
     def build(self) -> Transducer:
         """The transducer of all states that are reachable from the start."""
@@ -256,6 +256,8 @@ class _Builder:
 
     def _row(self, number: int) -> npt.NDArray[np.int32]:
         """A state's `_step` by class of bytes: (2, n_classes) int32, states and numbers of outputs.
+
+        With one mode the start's is that of a lexeme of which nothing was read.
 
         PERF: most bytes lead where they lead from other states too: to a state that records only
         the union automaton's, or out of a lexeme that fails. These are worked out once.

@@ -60,7 +60,7 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def difference(ranges: Ranges, removed: Ranges) -> Ranges:
-    """The characters of `ranges` that are not in `removed`."""
+    """The characters of `ranges`, which are as of `normalise`, that are not in `removed`."""
     return complement(normalise([*complement(ranges), *removed]))
 
 

@@ -266,7 +266,7 @@ class Builder(Normals):
         """
         if kind == c.OBJECT:
             sides = [[one for one in side if isinstance(one, c.Members)] for side in (left, right)]
-            fewer, more = sorted(sides, key=len)  # PERF: of many parts that meet one by one, the new one
+            fewer, more = sorted(sides, key=len)  # PERF: where terms meet one by one, one side grows
             required = [one.name for one in clause if one.__class__ is c.Required] if fewer else ()
             asked = [(terms, name) for name in required if any(terms := member_terms(fewer, name))]
             pairs = ((terms, member_terms(more, name)) for terms, name in asked)

@@ -47,7 +47,8 @@ _NAMED = re.compile(
 """A key of `_NAMES` with a string or a bool, or a reference to elsewhere, in what `marshal` writes:
 a string is `u`, its length in four bytes, and its UTF-8."""
 
-_NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
+NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
+"""Keywords whose value is no schema, whatever it looks like."""
 
 OPAQUE = {"anyOf": ()}
 """A schema whose clauses are known otherwise."""
@@ -114,7 +115,7 @@ def has_names(schema: Any) -> bool:
             reference = value.get("$ref")
             if isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
                 return True
-            inside = [(key, child) for key, child in inside if key not in _NO_SCHEMAS]
+            inside = [(key, child) for key, child in inside if key not in NO_SCHEMAS]
         todo += [
             (child, not is_by_name and key in WITH_NAMED)
             for key, child in inside
@@ -349,16 +350,13 @@ class Document:
             if found is None:
                 found = self._followed[reference, self.drafts[number]] = self._pointed(reference, number, keyword)
             return found
+        name = reference[2:] if re.match(r"\./[^:]+$", reference) else reference
         import referencing.exceptions
         import referencing.jsonschema as dialects
 
         try:
             is_recursive = keyword == "$recursiveRef"
-            target = (
-                dialects.lookup_recursive_ref(resolver)
-                if is_recursive
-                else resolver.lookup(reference.removeprefix("./"))
-            )
+            target = dialects.lookup_recursive_ref(resolver) if is_recursive else resolver.lookup(name)
         except (referencing.exceptions.Unresolvable, ValueError, TypeError, LookupError, AttributeError) as error:
             if reference.startswith("#") or isinstance(error, referencing.exceptions.PointerToNowhere):
                 raise self.error(number, keyword, f"the reference {reference!r} leads to nothing") from error

@@ -1,11 +1,12 @@
 r"""The formats that JSON Schema names, as patterns that a whole string must match.
 
 Each is as strict as the document that defines it. One format is no regular set: `idn-hostname`
-(`NOT_REGULAR`). Of some formats the pattern takes not all strings (`NARROWED`): what no automaton
-of a fair size decides is left out, so that no string is taken that is none. Where the format is
-negated, the same strings are left out (`WIDENED`). Of a domain in `idn-email` the characters beyond
-ASCII are not looked at. The local part of an address may have any length, as in the rule `Mailbox`
-that JSON Schema names; servers need not take more than 64 characters.
+(`NOT_REGULAR`). Of some the pattern takes not all strings: labels such as ``xn--...``, a 60th
+second with an offset of no whole or half hours, and groups of `regex` that nest deep, have names or
+are referred to are left out, so that no string is taken that is none. Where the format is negated,
+the same strings are left out (`WIDENED`). Of a domain in `idn-email` the characters beyond ASCII
+are not looked at. The local part of an address may have any length, as in the rule `Mailbox` that
+JSON Schema names; servers need not take more than 64 characters.
 
 Source: JSON Schema Validation 2020-12, section 7.3, and the documents that it names: RFC 3339 (date
 and time), RFC 5321 (email), RFC 6531 (idn-email), RFC 1123 (hostname), RFC 2673 (ipv4), RFC 4291
@@ -220,18 +221,20 @@ FORMATS = {
 }
 """Format -> the pattern, as ECMA 262 reads it, that the whole string matches."""
 
+_NATURAL_OFFSET = _OFFSET.replace("zZ", "Z")
 _NATURAL_DATE = rf"(?!0000){_DATE}"
 _DAYS = r"(?=\d)(?:\d{1,6}Y)?(?:\d{1,6}M)?(?:\d{1,6}W)?(?:\d{1,8}D)?"
 _HOURS = r"(?=\d)(?:\d{1,5}H)?(?:\d{1,7}M)?(?:\d{1,9}(?:\.\d{1,9})?S)?"
 
-NATURAL: dict[str, str | None] = {
+WRITTEN: dict[str, str | None] = {
     "date": _NATURAL_DATE,
-    "time": rf"{_LOCAL_TIME}{_OFFSET}?",
-    "date-time": rf"{_NATURAL_DATE}[Tt]{_LOCAL_TIME}{_OFFSET}?",
+    "time": rf"{_LOCAL_TIME}{_NATURAL_OFFSET}?",
+    "date-time": rf"{_NATURAL_DATE}T{_LOCAL_TIME}{_NATURAL_OFFSET}?",
     "duration": rf"-?P(?:{_DAYS}(?:T{_HOURS})?|T{_HOURS})",
 }
-"""Formats as programs write and read them, pydantic, Python and JavaScript: local times have no
-offset, seconds of durations have fractions, and there is neither a year 0 nor a 60th second."""
+"""Formats as pydantic, Python and JavaScript write and read them: local times have no offset, and
+seconds of durations fractions; there is neither a year 0 nor a 60th second, and durations stay
+below the 10 ** 9 days of Python's. Others are as in `FORMATS`."""
 
 LATER = {
     "relative-json-pointer": (2020, "relative-json-pointer 2020-12", rf"{_NATURAL}(?:#|(?:[+-]{_NATURAL})?{_POINTER})"),
@@ -241,19 +244,8 @@ LATER = {
 LONGEST = {"hostname": 253}
 """Formats whose strings have a greatest number of characters."""
 
-NARROWED = {
-    "hostname": "labels such as xn--... would have to be decoded",
-    "time": "a 60th second is taken with offsets of whole and half hours",
-    "date-time": "a 60th second is taken with offsets of whole and half hours",
-    "regex": "groups nest three deep, have no names, and nothing refers back to them",
-}
-"""Formats of which the pattern leaves out some strings, and which."""
-
 WIDENED = {"hostname": _DOMAIN, "time": _WIDE_TIME, "date-time": _WIDE_DATE_TIME}
-"""Format of `NARROWED` -> the pattern of all strings that may be of it, those left out among them.
-
-That a string is *not* of the format is said of all others.
-"""
+"""Format that leaves out strings -> the pattern of all that may be of it."""
 
 ONE_SIDED = frozenset({"regex"})
 """Formats of which so much is left out that nothing can be said of the strings that are none."""

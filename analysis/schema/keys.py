@@ -15,20 +15,17 @@ from maskwright.analysis.regex.minimise import column_classes, minimise_labelled
 from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
 
-MOST_PATTERNS = 1_000
-"""BOUND: patterns of one object."""
-
-MOST_SETS = 256
+MOST_SETS = 1_024
 """BOUND: sets of patterns that keys of one object match, which their automaton tells apart."""
 
-MOST_STATES, MOST_ALIVE = 20_000, 1 << 18
-"""BOUND: states of an automaton of keys, also on the way to it; and of how many patterns these are
-states in all."""
+MOST_STATES, MOST_ALIVE = 20_000, 1 << 17
+"""BOUND: states of an automaton of keys, also on the way to it; and the sum, over these states, of
+the automata that have not failed there."""
 
 MOST_NAMED = 255
 """BOUND: keys of a finite set of keys that become named keys."""
 
-_ADVICE = "write such as no key matches at once, or join some of them into one"
+_ADVICE = "write patterns of which no key matches two, or join some into one"
 
 Labelled = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
@@ -42,7 +39,7 @@ def key_automaton(patterns: Sequence[Dfa], class_of: Mapping[int, int], but: Ite
     but : UTF-8 of keys that are not ended.
 
     Returns None if no key is left.
-    Raises: LimitError past `MOST_PATTERNS`, `MOST_SETS` or `MOST_STATES`.
+    Raises: LimitError past `MOST_SETS`, `MOST_STATES` or `MOST_ALIVE`.
     """
     return _key_automaton(tuple(patterns), tuple(sorted(class_of.items())), tuple(sorted(set(but))))
 
@@ -51,7 +48,11 @@ def key_automaton(patterns: Sequence[Dfa], class_of: Mapping[int, int], but: Ite
 def _key_automaton(
     patterns: tuple[Dfa, ...], class_of: tuple[tuple[int, int], ...], but: tuple[bytes, ...]
 ) -> KeyAutomaton | None:
-    table, ends = _classified(patterns, class_of)
+    (table, labels), sets = _sets(patterns)
+    there = [dict(class_of).get(one, -1) for one in sets]
+    ends = np.array([*there, -1], np.int32)[labels]  # the last one for label -1
+    if -1 in there or len(set(there)) < len(there):  # else no two states have become equivalent
+        table, ends = minimise_labelled(table, ends)
     table, ends = _without(table, ends, but)
     if not (ends >= 0).any():
         return None
@@ -65,10 +66,6 @@ def _sets(patterns: tuple[Dfa, ...]) -> tuple[Labelled, list[int]]:
 
     A label is the number of a set, which is the sum of 1 << i over its patterns i.
     """
-    if len(patterns) > MOST_PATTERNS:
-        raise LimitError(
-            f"an object has {len(patterns)} patterns of keys, more than {MOST_PATTERNS}; join some of them"
-        )
     every = valid_utf8()
     table, states = _together([every.next_state, *(pattern.next_state for pattern in patterns)])
     accepts = [0] * every.n_states
@@ -77,20 +74,11 @@ def _sets(patterns: tuple[Dfa, ...]) -> tuple[Labelled, list[int]]:
     found = [sum([accepts[one] for one in state]) if every.is_accepting[state[0]] else -1 for state in states]
     sets = sorted({*found} - {-1})
     if len(sets) > MOST_SETS:
-        raise LimitError(f"{len(patterns)} patterns of an object's keys match in more than {MOST_SETS} ways; {_ADVICE}")
+        raise LimitError(
+            f"{len(patterns)} patterns of an object's keys match in more than {MOST_SETS:,} ways; {_ADVICE}"
+        )
     label = {one: number for number, one in enumerate(sets)}
     return minimise_labelled(table, np.array([label.get(one, -1) for one in found], np.int32)), sets
-
-
-@Kept
-def _classified(patterns: tuple[Dfa, ...], class_of: tuple[tuple[int, int], ...]) -> Labelled:
-    """All keys that may be, labelled by their classes; minimal."""
-    (table, labels), sets = _sets(patterns)
-    there = [dict(class_of).get(one, -1) for one in sets]
-    ends = np.array([*there, -1], np.int32)[labels]  # the last one for label -1
-    if -1 in there or len(set(there)) < len(there):  # else no two states have become equivalent
-        return minimise_labelled(table, ends)
-    return table, ends
 
 
 @Kept
@@ -190,8 +178,7 @@ def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, 
     others = tuple(dict.fromkeys(nodes.values()))
     if len(others) == 1 and set(key_sets(automata, objects.keys)) == nodes.keys():
         return objects._replace(others=others)
-    class_of = {node: number for number, node in enumerate(others)}
-    automaton = key_automaton(automata, {which: class_of[node] for which, node in nodes.items()}, objects.keys)
+    automaton = key_automaton(automata, {which: others.index(node) for which, node in nodes.items()}, objects.keys)
     if automaton is None:
         return objects
     n = n_keys(automata, tuple(nodes), objects.keys)
@@ -222,12 +209,15 @@ def _together(tables: Sequence[npt.NDArray[np.int32]]) -> tuple[npt.NDArray[np.i
 
     Raises: LimitError past `MOST_STATES`, and where these are states of too many automata.
     """
-    first = np.cumsum([0, *map(len, tables[:-1])]).tolist()
-    joined = np.vstack([np.where(table >= 0, table + n, -1) for table, n in zip(tables, first, strict=True)])
+    too_many = LimitError(f"patterns of keys have together more than {MOST_STATES:,} states; {_ADVICE}")
+    *offsets, n_rows = np.cumsum([0, *map(len, tables)]).tolist()
+    if n_rows > MOST_ALIVE:
+        raise too_many
+    joined = np.vstack([np.where(table >= 0, table + n, -1) for table, n in zip(tables, offsets, strict=True)])
     classes, columns = column_classes(joined)
     narrow = joined[:, columns]
-    number = {tuple(first): 0}
-    states, rows, left = [*number], [], MOST_ALIVE
+    number = {tuple(offsets): 0}
+    states, rows, n_left = [*number], [], MOST_ALIVE
     for state in states:  # grows while it is read
         look()
         row = []
@@ -237,11 +227,9 @@ def _together(tables: Sequence[npt.NDArray[np.int32]]) -> tuple[npt.NDArray[np.i
             if row[-1] == len(states):
                 states.append(target)
         rows.append(row)
-        left -= len(state)
-        if len(states) > MOST_STATES or left < 0:
-            raise LimitError(
-                f"the patterns of an object's keys have together more than {MOST_STATES:,} states; {_ADVICE}"
-            )
+        n_left -= len(state)
+        if len(states) > MOST_STATES or n_left < 0:
+            raise too_many
     return np.array(rows, np.int32)[:, classes], states
 
 

@@ -91,23 +91,14 @@ def length_table(dfa: Dfa) -> LengthTable:
     is_inside, sources, targets = characters(dfa)
     # those between characters first ask themselves, those within wait for the rest of theirs
     begins, firsts = np.unique(sources, return_index=True)
-
-    def step(at: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Which states reach one of `at` by one step."""
-        found = np.zeros(n, np.bool_)
-        if len(sources):
-            found[begins] = np.logical_or.reduceat(at[targets], firsts)
-        return found
-
     between = dfa.is_accepting  # between characters: with exactly k further characters
     rows: list[npt.NDArray[np.bool_]] = []
     known: dict[bytes, int] = {}
-    while True:
-        key = between.tobytes()
-        if key in known:
-            break
+    while (key := between.tobytes()) not in known:
         known[key] = len(rows)
-        reached = step(between)
+        reached = np.zeros(n, np.bool_)  # the states that reach one of `between` by one step
+        if len(sources):
+            reached[begins] = np.logical_or.reduceat(between[targets], firsts)
         rows.append(np.where(is_inside, reached, between))
         if len(rows) >= MOST_ROWS or (len(rows) + 1) * n > MOST_ENTRIES:
             raise LimitError(

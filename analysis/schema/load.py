@@ -22,9 +22,10 @@ from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Cache
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
 from maskwright.analysis.schema.documents import draft_named, identifier, refuse_deep
+from maskwright.analysis.schema.formats import WRITTEN
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.mistakes import contradiction, in_words, misspelled
-from maskwright.analysis.schema.rewriting import Change, Formats, as_json_schema, close_object, read_format, require_tag
+from maskwright.analysis.schema.rewriting import Change, Formats, changed, choose_by_tag, close_object, formats_as
 from maskwright.analysis.schema.shapes import Escapes, SchemaGraph, Texts
 from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import KeyOrder, Style, StyleName, read_style
@@ -103,7 +104,8 @@ def load_schema(
 
     source : a schema as Python values (a dict or a bool), as JSON text or as the path of a file; or
         a pydantic model, a dataclass, a TypedDict, another type or a function, whose schema
-        pydantic makes (`pip install 'maskwright[schema]'`).
+        pydantic makes (`pip install 'maskwright[schema]'`). What says that it is of OpenAPI 3.0, by
+        `openapi` or `$schema`, is read as draft 4 with `nullable` and `discriminator`.
     documents : URI -> schema, for references to other documents; or a folder, whose `.json` files
         they are: each under its identifier and its path in the folder. Nothing is loaded from
         elsewhere.
@@ -131,15 +133,12 @@ def load_schema(
         names each leave no member that both allow. True to leave all open. By default a schema is
         left as it is; in that of a type the objects of its classes are closed, and what
         `json_schema_extra` adds is left as it is.
-    formats : what `format` says. "assert": what the document that defines it says; "natural": the
-        same, but dates, times and durations as pydantic, Python and JavaScript write them: no
-        offset for local times, fractions of a second, no year 0; "annotate": nothing; or format ->
-        a regular expression of ECMA 262 for the whole string, None for nothing, and other formats
-        as by "assert". By default "assert", and for types "natural".
+    formats : what `format` says. "assert": what its document says; "natural": the same, but dates,
+        times and durations as pydantic, Python and JavaScript write them, with no offset for local
+        times and no year 0; "annotate": nothing; or format -> a regular expression of ECMA 262 for
+        the whole string, None for nothing, and other formats as by default. That is "assert", and
+        for types "natural".
     name : what errors call the schema; by default its `title` or its file.
-
-    A document with `openapi: 3.0.x`, or with a `$schema` that names OpenAPI 3.0, is read as draft 4
-    with `nullable` and `discriminator`, whose member must then be there. So must it in a type.
 
     Raises: SchemaError for a schema that is malformed, or that asks for what no mask can say
     exactly, with the JSON pointer; EmptySchemaError, which is one, for a schema that nothing
@@ -193,21 +192,23 @@ def read_schema(
 
 
 def changes_of(source: Any, additional_properties: bool | None, formats: Formats | None) -> list[Change]:
-    """What becomes of the subschemas of a source under these arguments of `load_schema`."""
-    changes: list[Change] = [require_tag] if is_type(source) else []
+    """What becomes of the subschemas of a source; the arguments are those of `load_schema`."""
+    changes: list[Change] = [choose_by_tag] if is_type(source) else []
     if additional_properties is not None and not as_boolean("additional_properties", additional_properties):
         changes.append(close_object)
-    formats = formats or ("natural" if is_type(source) else "assert")
-    return changes if formats == "assert" else [*changes, read_format(formats)]
+    if formats is None:
+        formats = "natural" if is_type(source) else "assert"
+    elif isinstance(formats, Mapping) and is_type(source):
+        formats = {**WRITTEN, **formats}
+    return changes if formats == "assert" else [*changes, formats_as(formats)]
 
 
 def changed_values(
     source: Any, documents: Mapping[str, Any] | str | os.PathLike[str] | None, changes: Sequence[Change]
 ) -> tuple[Any, dict[str, Any], str | None]:
-    """As `read_values`, with the documents by URI behind the values, and all of them changed."""
+    """The schema and the documents by URI, all of them changed; and what `read_values` calls it."""
     schema, found = read_values(source)
-    others = {uri: as_json_schema(one, changes) for uri, one in given_documents(documents, schema).items()}
-    return as_json_schema(schema, changes), others, found
+    return (*changed(schema, given_documents(documents, schema), changes), found)
 
 
 def found_name(schema: Any, found: str | None) -> str:
@@ -389,16 +390,28 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
         raise SchemaError(f"{where}: this is not JSON: {error}") from error
 
 
+_LOCAL, _WITH_OFFSET = "(?:T|^)[^Z+-]*$", r"(?:Z|[+-]\d\d:\d\d)$"
+
+
 def _of_type(source: Any) -> Any:
     """The schema that pydantic tells of a type or a function."""
     try:
         from pydantic import PydanticUserError, TypeAdapter
+        from pydantic.json_schema import GenerateJsonSchema
     except ImportError as error:
         raise MissingExtraError(
             f"the schema of {clip(getattr(source, '__name__', source))} is made by pydantic, which is not installed: "
             "pip install 'maskwright[schema]'"
         ) from error
+
+    class WithOffsets(GenerateJsonSchema):
+        """Says which dates and times have an offset, what pydantic's own schemas leave out."""
+
+        def generate_inner(self, schema: Any) -> Any:
+            found, zone = super().generate_inner(schema), schema.get("tz_constraint")
+            return found if zone is None else {**found, "pattern": _LOCAL if zone == "naive" else _WITH_OFFSET}
+
     try:
-        return TypeAdapter(source).json_schema()
+        return TypeAdapter(source).json_schema(schema_generator=WithOffsets)
     except (PydanticUserError, TypeError, NameError) as error:
         raise SchemaError(f"pydantic tells no schema of {clip(source)}: {str(error).partition(chr(10))[0]}") from error

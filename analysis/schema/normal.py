@@ -120,7 +120,8 @@ class Normals:
     def _met(self, parts: Iterable[c.Normal], where: int) -> c.Normal:
         """The values of all of them.
 
-        PERF: of hundreds of parts with one clause each, the first one does not meet all others.
+        PERF: parts of one clause each meet as a balanced tree: one by one, the first clause would
+        grow, and be copied for each of hundreds.
         """
         every = list(parts)
         if len(every) > 2 and all([len(clauses) == 1 for part in every for clauses in part.values()]):
@@ -218,7 +219,7 @@ class Normals:
             clauses: tuple[c.Clause, ...] = ((),)
             for clause in normal.get(kind, ()):
                 parts = c.outside_clause(clause, pointer)
-                if kind == c.OBJECT and len(parts) > 1:
+                if kind == c.OBJECT and len(parts) > 1 and not self.in_order:
                     parts = self._by_tag(clause, parts)
                 clauses = self._product(kind, clauses, tuple(parts), where) if parts else ()
                 if not clauses:
@@ -228,10 +229,12 @@ class Normals:
         return found
 
     def _by_tag(self, clause: c.Clause, parts: list[c.Clause]) -> list[c.Clause]:
-        """The clauses outside of a clause: those with its required constant, and those without.
+        """The clauses outside of a clause, each narrowed to the objects with its required constant.
 
-        So of "none of n objects with constants of their own" n clauses are left for each thing that
-        may be lacking, and not one for each choice of n of these.
+        Those that contradict the constant stay, and hold all other objects. So clauses outside of n
+        constants exclude one another, and do not multiply.
+        INVARIANT: `outside_clause` has one that is just "not this constant", with which `_pair`
+        finds nothing.
         """
         case = self.cases.of(clause)
         for members in [one for one in clause if isinstance(one, c.Members)]:

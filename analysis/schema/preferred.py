@@ -26,8 +26,8 @@ MOST_SUBSCHEMAS = 256
 MOST_DIGITS, DEEPEST = 40, 8
 """BOUND: the digits of a number, and the levels of an object or array, that are written."""
 
-_OF_FORMATS = {"date": ("1970-01-01",), "date-time": ("1970-01-01T00:00:00", "1970-01-01T00:00:00Z")}
-"""Natural values of a format: the first ones have a year that most programs refuse."""
+_OF_FORMATS = {"date": ("1970-01-01",), "date-time": ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00")}
+"""Tried before the first values of a format, whose year 0000 or 0001 few programs take."""
 
 _OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)

@@ -1,8 +1,7 @@
 """What other programs mean by a schema, in the words of JSON Schema.
 
-In: a schema as Python values. Out: a copy in which each subschema was changed: also what only looks
-like one where no keyword has schemas, as OpenAPI's ``#/components/schemas``, and what references
-lead to.
+In: a schema as Python values. Out: a copy with each subschema changed. Every object counts as one
+but data such as `const`, since OpenAPI keeps schemas where no keyword does; and a `$ref`'s target.
 """
 
 from __future__ import annotations
@@ -16,20 +15,18 @@ from urllib.parse import unquote
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.schema.documents import pointed, refuse_deep
-from maskwright.analysis.schema.formats import NATURAL
+from maskwright.analysis.schema.documents import NO_SCHEMAS, pointed, refuse_deep
+from maskwright.analysis.schema.formats import WRITTEN
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
+from maskwright.analysis.schema.strings import pattern_automaton
 
 Change = Callable[[dict[str, Any]], None]
+"""Changes one subschema in place."""
 
 Formats = Literal["assert", "natural", "annotate"] | Mapping[str, str | None]
 """What `format` says: see `load_schema`."""
 
 _OPENAPI = re.compile(r"https?://spec\.openapis\.org/oas/3\.0(?!\d)")
-_DRAFT_4 = "http://json-schema.org/draft-04/schema#"
-
-_DATA = frozenset({"const", "enum", "default", "examples"})
-"""Keywords whose value is no schema, whatever it looks like."""
 
 
 def rewritten(schema: Any, *changes: Change) -> Any:
@@ -59,7 +56,7 @@ def rewritten(schema: Any, *changes: Change) -> Any:
             elif key == "$ref" and isinstance(value, str) and value.startswith("#/"):
                 with suppress(LookupError):
                     todo.append((pointed(base, unquote(value[1:])), base))
-            elif key not in _DATA:
+            elif key not in NO_SCHEMAS:
                 todo.append((value, base))
         for change in changes:
             change(one)
@@ -67,67 +64,86 @@ def rewritten(schema: Any, *changes: Change) -> Any:
 
 
 def close_object(schema: dict[str, Any]) -> None:
-    """An object that names members has no others, unless the schema says so.
-
-    vLLM's `disable_additional_properties` and xgrammar's `strict_mode`.
-    """
+    """An object that names members has no others, unless the schema says so."""
     if any(isinstance(schema.get(key), Mapping) for key in ("properties", "patternProperties")):
         schema.setdefault("additionalProperties", False)
 
 
-def require_tag(schema: dict[str, Any]) -> None:
-    """The member by which OpenAPI's `discriminator` tells branches apart is there.
-
-    Who reads the text, as pydantic, looks at it first, also where its class has a default for it.
-    """
+def _require_tag(schema: dict[str, Any]) -> bool:
+    """Ask for the member that `discriminator` names. Returns whether there is one."""
     discriminator = schema.get("discriminator")
     tag = discriminator.get("propertyName") if isinstance(discriminator, dict) else None
     required = schema.get("required", [])
-    if isinstance(tag, str) and isinstance(required, list) and tag not in required:
+    if isinstance(tag, str) and isinstance(required, list | tuple) and tag not in required:
         schema["required"] = [*required, tag]
+    return isinstance(tag, str)
 
 
-def read_openapi(schema: dict[str, Any]) -> None:
-    """OpenAPI 3.0 in draft 4: its `nullable` and `discriminator`.
+def choose_by_tag(schema: dict[str, Any]) -> None:
+    """A union of pydantic, which looks at the tag first, also where a class has a default."""
+    if "oneOf" in schema and "anyOf" not in schema and _require_tag(schema):
+        schema["anyOf"] = schema.pop("oneOf")  # no two branches have the same tag
 
-    Source: OpenAPI 3.0.4, section 4.7.24: without `type` beside it `nullable` says nothing.
+
+def _openapi_3_0(schema: dict[str, Any]) -> None:
+    """OpenAPI 3.0 in draft 4: `discriminator`, and `nullable`, which says nothing without `type`.
+
+    Source: OpenAPI 3.0.4, section 4.7.24.
     """
-    require_tag(schema)
+    _require_tag(schema)
     if schema.get("nullable") is True and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]
 
 
-def as_json_schema(schema: Any, changes: Sequence[Change]) -> Any:
-    """A document with its subschemas changed; one of OpenAPI 3.0 is read as draft 4."""
-    dialect, version = (schema.get("$schema"), schema.get("openapi")) if isinstance(schema, dict) else (None, None)
-    if _OPENAPI.match(str(dialect)) or (dialect is None and str(version).startswith("3.0.")):
-        schema, changes = {**schema, "$schema": _DRAFT_4}, (read_openapi, *changes)
+def changed(schema: Any, documents: Mapping[str, Any], changes: Sequence[Change]) -> tuple[Any, dict[str, Any]]:
+    """A schema and its documents with their subschemas changed; of OpenAPI 3.0 they become draft 4.
+
+    Where one of them is of OpenAPI 3.0, so are documents that do not say what they are of.
+    """
+    version, versions = _version(schema), [*map(_version, documents.values())]
+    silent = "3.0" if "3.0" in (version, *versions) else "other"
+    others = [_changed(one, of or silent, changes) for one, of in zip(documents.values(), versions, strict=True)]
+    return _changed(schema, version, changes), dict(zip(documents, others, strict=True))
+
+
+def _changed(schema: Any, version: str, changes: Sequence[Change]) -> Any:
+    if version == "3.0" and isinstance(schema, dict):
+        return rewritten({**schema, "$schema": "http://json-schema.org/draft-04/schema#"}, _openapi_3_0, *changes)
     return rewritten(schema, *changes) if changes else schema
 
 
-def read_format(formats: Formats) -> Change:
+def _version(schema: Any) -> str:
+    """ "3.0" for a document of OpenAPI 3.0, "" for one that does not say what it is of."""
+    if not isinstance(schema, dict):
+        return ""
+    if "$schema" in schema:
+        return "3.0" if _OPENAPI.match(str(schema["$schema"])) else "other"
+    return str(schema.get("openapi", ""))[:3]
+
+
+def formats_as(formats: Formats) -> Change:
     """`format` as a pattern, or as an annotation; `x-format` is then what it was.
 
     Raises: SchemaError for what is neither a word nor formats and their patterns.
     """
-    patterns = NATURAL if formats == "natural" else formats
-    is_known = isinstance(patterns, Mapping) and all(isinstance(one, str | None) for one in patterns.values())
-    if not is_known and patterns != "annotate":
+    is_all = formats == "annotate"
+    patterns = {} if is_all else WRITTEN if formats == "natural" else formats
+    if not isinstance(patterns, Mapping) or not all(isinstance(one, str | None) for one in patterns.values()):
         raise SchemaError(
             f"formats is {clip(formats)}; expected assert, natural, annotate, or format -> pattern or None"
         )
+    for one in filter(None, patterns.values()):
+        pattern_automaton(one)
 
     def change(schema: dict[str, Any]) -> None:
         name = schema.get("format")
-        if not isinstance(name, str) or (patterns != "annotate" and name not in patterns):
+        if not isinstance(name, str) or not (is_all or name in patterns):
             return
         schema["x-format"] = schema.pop("format")
-        pattern = None if isinstance(patterns, str) else patterns[name]
-        if pattern is not None:
-            asserted = {"pattern": f"^(?:{pattern})$"}
-            if "pattern" in schema and isinstance(schema.setdefault("allOf", []), list):
-                schema["allOf"].append(asserted)
-            else:
-                schema.update(asserted)
+        pattern = patterns.get(name)
+        if pattern is not None and "pattern" not in schema:
+            schema["pattern"] = f"^(?:{pattern})$"
+        elif pattern is not None and isinstance(every := schema.get("allOf", []), list | tuple):
+            schema["allOf"] = [*every, {"pattern": f"^(?:{pattern})$"}]
 
     return change

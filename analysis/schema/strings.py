@@ -119,12 +119,7 @@ def format_automaton(name: str) -> Dfa | None:
             f"the format {name} cannot be asserted: {NOT_REGULAR[name]}; remove it, or put a pattern in its place"
         )
     pattern = FORMATS.get(name) or _LATER.get(name)
-    return None if pattern is None else _of_format(pattern)
-
-
-@lru_cache(maxsize=64)
-def _of_format(pattern: str) -> Dfa:
-    return spell(ecma.parse(pattern))
+    return None if pattern is None else spell(ecma.parse(pattern))
 
 
 _LATER = {name: pattern for _, name, pattern in LATER.values()}

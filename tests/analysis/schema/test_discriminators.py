@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from naive_json_texts import is_instance
+from naive_json_texts import is_instance, is_text_of
 from schema_cases import same_graphs
 
 from maskwright.analysis.errors import SchemaError
@@ -176,3 +176,9 @@ def test_values_that_are_json_only_once_written_are_read_as_json_reads_them() ->
         assert same_graphs(load_schema(schema).texts.graph, plain)
     with pytest.raises(SchemaError, match="written as JSON"):
         load_schema({"enum": [{1, 2}]})
+
+
+def test_members_in_order_keep_their_places_where_a_tagged_object_is_negated() -> None:
+    other = {"properties": {"b": {"const": 2}, "k": {"const": 1}}, "required": ["k"]}
+    graph = build_graph({"type": "object", "allOf": [{"not": other}]}, key_order="schema")
+    assert is_text_of(graph, b'{"b":3,"k":1}') and not is_text_of(graph, b'{"k":1,"b":3}')

@@ -113,12 +113,16 @@ def test_patterns_that_multiply_are_refused() -> None:
     patterns = [pattern_automaton(f"^(.{{{n}}})*$") for n in (11, 13, 17, 19)]
     with pytest.raises(LimitError, match="more than 20,000 states"):
         key_automaton(patterns, {15: 1}, [])
-    patterns = [pattern_automaton(letter) for letter in "abcdefghi"]
-    assert key_automaton(patterns[:8], {255: 0}, []) is not None
-    with pytest.raises(LimitError, match=r"9 patterns .* match in more than 256 ways"):
-        key_automaton(patterns, {511: 0}, [])
-    with pytest.raises(LimitError, match="1001 patterns of keys"):
-        key_automaton(patterns[:1] * 1001, {0: 0}, [])
+    with pytest.raises(LimitError, match="more than 20,000 states"):
+        key_automaton([pattern_automaton(f"^{'a' * 500}")] * 400, {0: 0}, [])
+
+
+def test_more_sets_than_are_told_apart_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    patterns = [pattern_automaton(letter) for letter in "xyzuvw"]
+    assert key_automaton(patterns, {63: 0}, []) is not None
+    monkeypatch.setattr(keys_module, "MOST_SETS", 60)
+    with pytest.raises(LimitError, match=r"6 patterns .* match in more than 60 ways"):
+        key_automaton(patterns[::-1], {63: 0}, [])
 
 
 def test_a_second_request_is_a_look_up() -> None:

@@ -7,10 +7,10 @@ import random
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, NaiveDatetime, TypeAdapter
 
 from maskwright.analysis.errors import SchemaError
-from maskwright.analysis.schema.formats import NATURAL
+from maskwright.analysis.schema.formats import WRITTEN
 from maskwright.analysis.schema.load import load_schema
 from maskwright.lint import lint_schema
 from maskwright.stores.build import build_store
@@ -40,7 +40,7 @@ def drawn(kind: str, rng: random.Random) -> Any:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_what_pydantic_writes_is_taken_and_what_is_taken_it_reads(kind: str) -> None:
-    assert NATURAL.keys() == TYPES.keys()
+    assert WRITTEN.keys() == TYPES.keys()
     rng = random.Random(kind)
     adapter = TypeAdapter(TYPES[kind])
     matcher = build_store(load_schema(TYPES[kind]), "python-tiny").matcher()
@@ -83,15 +83,44 @@ def test_formats_may_be_patterns_of_the_user_or_say_nothing() -> None:
     assert load_schema({"format": "date"}, formats="annotate").schema == {"x-format": "date"}
 
 
-@pytest.mark.parametrize("formats", [3, "strict", ["date"], {"date": 3}])
+@pytest.mark.parametrize("formats", [3, 0, "", "strict", ["date"], {"date": 3}])
 def test_formats_are_checked(formats: Any) -> None:
     with pytest.raises(SchemaError, match=r"formats is .*; expected assert, natural, annotate"):
         load_schema({}, formats=formats)
 
 
-def test_a_pattern_that_is_none_is_said_where_the_format_stands() -> None:
-    with pytest.raises(SchemaError, match="/items/pattern: "):
-        load_schema({"items": {"format": "b"}}, formats={"b": "("})
+def test_a_pattern_that_is_none_is_said_as_it_was_given() -> None:
+    with pytest.raises(SchemaError, match=r"the pattern '\(' cannot be used"):
+        load_schema({}, formats={"b": "("})
+
+
+def test_no_formats_are_no_default_and_shared_parts_stay_apart() -> None:
+    assert takes(datetime.datetime, '"2024-01-01T00:00:00"', formats={"phone": "x"})
+    assert not takes(datetime.datetime, '"2024-01-01T00:00:00"', formats="assert")
+    common = [{"minLength": 1}]
+    dated = {"format": "date", "pattern": "^2", "allOf": common}
+    schema = {"properties": {"a": dated, "b": {"allOf": common}}}
+    assert takes(schema, '{"a":"2024-01-01","b":"x"}', formats="natural") and common == [{"minLength": 1}]
+    assert not takes({**dated, "allOf": (True,)}, '"1970-01-01"', formats="natural")
+
+
+class Zones(BaseModel):
+    aware: AwareDatetime
+    local: NaiveDatetime
+    either: datetime.time
+
+
+def test_times_with_and_without_an_offset() -> None:
+    ending = build_store(load_schema(Zones), "python-tiny").matcher().shortest_ending().data
+    assert ending == b'{"aware":"1970-01-01T00:00:00Z","local":"1970-01-01T00:00:00","either":"00:00:00"}'
+    Zones.model_validate_json(ending)
+    for aware, local, is_right in (
+        ("2024-01-01T00:00:00+01:00", "2024-01-01T00:00:00", True),
+        ("2024-01-01T00:00:00", "2024-01-01T00:00:00", False),
+        ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00-01:00", False),
+    ):
+        text = f'{{"aware":"{aware}","local":"{local}","either":"10:00:00-01:00"}}'
+        assert takes(Zones, text) == is_right, text
 
 
 class Cat(BaseModel):
@@ -158,6 +187,31 @@ NAMED = {"$schema": "https://spec.openapis.org/oas/3.0/schema/2021-09-28", **API
 )
 def test_schemas_of_openapi_3_0(schema: Any, documents: Any, text: str, is_right: bool) -> None:
     assert takes(schema, text, documents=documents) == is_right
+
+
+def test_parts_of_an_api_in_files_of_their_own_are_of_its_version() -> None:
+    documents = {"api.json": {**API, "x": {"$ref": "pet.json"}}, "pet.json": {"type": "integer", "nullable": True}}
+    schema = {"$ref": "api.json#/x", "const": None}
+    assert takes(schema, "null", documents=documents) and not takes(schema, "1", documents=documents)
+    other = {**documents["pet.json"], "$schema": "https://json-schema.org/draft/2020-12/schema"}
+    assert not takes({"$ref": "pet.json"}, "null", documents={**documents, "pet.json": other})
+
+
+def test_a_tag_with_a_default_tells_branches_apart() -> None:
+    class Numbers(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        __pydantic_extra__: dict[str, int]
+        kind: Literal["a"] = "a"
+
+    class Others(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        kind: Literal["b"] = "b"
+
+    union = Annotated[Numbers | Others, Field(discriminator="kind")]
+    assert (
+        takes(union, '{"kind":"a","x":1}') and not takes(union, '{"kind":"a","x":""}') and not takes(union, '{"x":1}')
+    )
+    assert takes(union, '{"x":"","kind":"b"}', key_order="any")
 
 
 def test_a_document_is_read_by_its_own_draft() -> None:
