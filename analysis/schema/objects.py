@@ -252,8 +252,8 @@ class _Asked:
         for number in self.sets:
             terms = self._class_terms(number)
             if c.FALSE not in terms and not nodes.is_surely_empty(terms):
-                (inside if self._is_inside(some, number) else outside).append(terms)
-        inside = [terms for terms in inside if not nodes.is_surely_empty([*terms, some.value])]
+                can_be = self._is_inside(some, number) and not nodes.is_surely_empty([*terms, some.value])
+                (inside if can_be else outside).append(terms)
         is_there = any([name in required for name in covered])
         free = [name for name in self.named
                 if name not in required and name not in covered

@@ -182,3 +182,10 @@ def test_members_in_order_keep_their_places_where_a_tagged_object_is_negated() -
     other = {"properties": {"b": {"const": 2}, "k": {"const": 1}}, "required": ["k"]}
     graph = build_graph({"type": "object", "allOf": [{"not": other}]}, key_order="schema")
     assert is_text_of(graph, b'{"b":3,"k":1}') and not is_text_of(graph, b'{"k":1,"b":3}')
+
+
+def test_members_that_cannot_be_the_one_that_is_asked_for_do_not_count_as_it() -> None:
+    whole = {"additionalProperties": {"type": "integer"}}
+    graph = build_graph({"type": "object", "not": whole, **whole, "properties": {"t": {"const": False}}})
+    assert is_instance(graph, {"t": False}) and is_instance(graph, {"z": 3, "t": False})
+    assert not is_instance(graph, {"z": 3}) and not is_instance(graph, {})
