@@ -317,7 +317,10 @@ class Lexemes:
         return found
 
     def _find_may_follow_at(self, winner: int) -> npt.NDArray[np.bool_]:
-        """Whether a terminal behind `winner` can end in each state; and whether there or later."""
+        """For each state whether a terminal behind `winner` can end there, and there or later.
+
+        (2, n_states) bool.
+        """
         may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
         found: npt.NDArray[np.bool_] = (self._terminals_at & may).any(axis=2)
         return found

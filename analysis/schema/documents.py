@@ -350,10 +350,10 @@ class Document:
             if found is None:
                 found = self._followed[reference, self.drafts[number]] = self._pointed(reference, number, keyword)
             return found
-        name = reference[2:] if re.match(r"\./[^:]+$", reference) else reference
         import referencing.exceptions
         import referencing.jsonschema as dialects
 
+        name = reference[2:] if re.match(r"\./[^:]+$", reference) else reference
         try:
             is_recursive = keyword == "$recursiveRef"
             target = dialects.lookup_recursive_ref(resolver) if is_recursive else resolver.lookup(name)
@@ -364,7 +364,7 @@ class Document:
         place = reference[1:] if reference.startswith("#/") else reference
         if target.contents is self.schema:
             place = ""
-        draft = self._draft(target.resolver.lookup("#").contents, place, self.drafts[number])
+        draft = self._draft(self.documents.get(target.resolver._base_uri), place, self.drafts[number])
         draft = self._draft(target.contents, place, draft)
         return self._location(target.contents, (place,), draft, target.resolver)
 

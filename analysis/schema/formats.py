@@ -226,7 +226,7 @@ _NATURAL_DATE = rf"(?!0000){_DATE}"
 _DAYS = r"(?=\d)(?:\d{1,6}Y)?(?:\d{1,6}M)?(?:\d{1,6}W)?(?:\d{1,8}D)?"
 _HOURS = r"(?=\d)(?:\d{1,5}H)?(?:\d{1,7}M)?(?:\d{1,9}(?:\.\d{1,9})?S)?"
 
-WRITTEN: dict[str, str | None] = {
+WRITTEN = {
     "date": _NATURAL_DATE,
     "time": rf"{_LOCAL_TIME}{_NATURAL_OFFSET}?",
     "date-time": rf"{_NATURAL_DATE}T{_LOCAL_TIME}{_NATURAL_OFFSET}?",

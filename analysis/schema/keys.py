@@ -18,9 +18,10 @@ from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
 MOST_SETS = 1_024
 """BOUND: sets of patterns that keys of one object match, which their automaton tells apart."""
 
-MOST_STATES, MOST_ALIVE = 20_000, 1 << 17
-"""BOUND: states of an automaton of keys, also on the way to it; and the sum, over these states, of
-the automata that have not failed there."""
+MOST_STATES = 20_000
+"""BOUND: states of an automaton of keys, also on the way to it."""
+MOST_ALIVE = 131_072
+"""BOUND: the sum, over these states, of the patterns that have not failed there."""
 
 MOST_NAMED = 255
 """BOUND: keys of a finite set of keys that become named keys."""
@@ -49,7 +50,8 @@ def _key_automaton(
     patterns: tuple[Dfa, ...], class_of: tuple[tuple[int, int], ...], but: tuple[bytes, ...]
 ) -> KeyAutomaton | None:
     (table, labels), sets = _sets(patterns)
-    there = [dict(class_of).get(one, -1) for one in sets]
+    classes = dict(class_of)
+    there = [classes.get(one, -1) for one in sets]
     ends = np.array([*there, -1], np.int32)[labels]  # the last one for label -1
     if -1 in there or len(set(there)) < len(there):  # else no two states have become equivalent
         table, ends = minimise_labelled(table, ends)
@@ -207,9 +209,10 @@ def _together(tables: Sequence[npt.NDArray[np.int32]]) -> tuple[npt.NDArray[np.i
     Returns its table, and for each of its states those of the automata, as numbers of the rows of
     all tables: the first one's, and those of the others that have not failed.
 
-    Raises: LimitError past `MOST_STATES`, and where these are states of too many automata.
+    Raises: LimitError past `MOST_STATES` or `MOST_ALIVE`.
     """
-    too_many = LimitError(f"patterns of keys have together more than {MOST_STATES:,} states; {_ADVICE}")
+    bounds = f"{MOST_STATES:,} states, or {MOST_ALIVE:,} states of their own at once"
+    too_many = LimitError(f"patterns of keys have together more than {bounds}; {_ADVICE}")
     *offsets, n_rows = np.cumsum([0, *map(len, tables)]).tolist()
     if n_rows > MOST_ALIVE:
         raise too_many

@@ -154,9 +154,7 @@ def load_schema(
     if is_type(source) and not isinstance(style, Style):
         key_order = key_order or "schema"
     written = read_style(style, whitespace, key_order, escapes)
-    changes = changes_of(source, additional_properties, formats)
-    if additional_properties and is_type(source):
-        source, _ = read_values(source, is_open=True)
+    source, changes = as_asked(source, additional_properties, formats)
     try:
         found = read_schema(source, style=written, documents=documents, lenient=lenient, name=name, changes=changes)
     except EmptySchemaError as error:
@@ -191,16 +189,20 @@ def read_schema(
     return JsonSchema(name, schema, texts, SchemaOptions(style, lenient, others))
 
 
-def changes_of(source: Any, additional_properties: bool | None, formats: Formats | None) -> list[Change]:
-    """What becomes of the subschemas of a source; the arguments are those of `load_schema`."""
-    changes: list[Change] = [choose_by_tag] if is_type(source) else []
-    if additional_properties is not None and not as_boolean("additional_properties", additional_properties):
+def as_asked(source: Any, additional_properties: Any, formats: Formats | None) -> tuple[Any, list[Change]]:
+    """A source, a type's values where it is to be open, and what becomes of its subschemas."""
+    is_made = is_type(source)
+    changes: list[Change] = [choose_by_tag] if is_made else []
+    is_open = additional_properties is None or as_boolean("additional_properties", additional_properties)
+    if not is_open:
         changes.append(close_object)
     if formats is None:
-        formats = "natural" if is_type(source) else "assert"
-    elif isinstance(formats, Mapping) and is_type(source):
+        formats = "natural" if is_made else "assert"
+    elif isinstance(formats, Mapping) and is_made:
         formats = {**WRITTEN, **formats}
-    return changes if formats == "assert" else [*changes, formats_as(formats)]
+    if formats != "assert":
+        changes.append(formats_as(formats))
+    return (read_values(source, is_open=True)[0] if is_made and additional_properties else source), changes
 
 
 def changed_values(
@@ -390,9 +392,6 @@ def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
         raise SchemaError(f"{where}: this is not JSON: {error}") from error
 
 
-_LOCAL, _WITH_OFFSET = "(?:T|^)[^Z+-]*$", r"(?:Z|[+-]\d\d:\d\d)$"
-
-
 def _of_type(source: Any) -> Any:
     """The schema that pydantic tells of a type or a function."""
     try:
@@ -409,7 +408,8 @@ def _of_type(source: Any) -> Any:
 
         def generate_inner(self, schema: Any) -> Any:
             found, zone = super().generate_inner(schema), schema.get("tz_constraint")
-            return found if zone is None else {**found, "pattern": _LOCAL if zone == "naive" else _WITH_OFFSET}
+            pattern = "(?:T|^)[^Z+-]*$" if zone == "naive" else r"(?:Z|[+-]\d\d:\d\d)$"
+            return found if zone is None else {**found, "pattern": pattern}
 
     try:
         return TypeAdapter(source).json_schema(schema_generator=WithOffsets)

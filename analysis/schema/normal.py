@@ -72,16 +72,13 @@ class Normals:
         found = self._normals.get(key)
         if found is None:
             if len(self._open) >= MOST_NESTED:
-                what = (
-                    f"more than {MOST_NESTED} subschemas stand inside one another without a member or an item between"
-                )
-                raise self.document.error(term >> 1, "", f"{what}; write it flatter")
-            if key in self._open:
+                what = f"more than {MOST_NESTED} subschemas stand inside one another"
                 raise self.document.error(
-                    term >> 1,
-                    "",
-                    "the subschema refers to itself without a member or an item between, so it says nothing",
+                    term >> 1, "", f"{what} without a member or an item between; write it flatter"
                 )
+            if key in self._open:
+                what = "the subschema refers to itself without a member or an item between, so it says nothing"
+                raise self.document.error(term >> 1, "", what)
             self._open.add(key)
             try:
                 found = self._negative(term >> 1) if term & 1 else self._positive(term >> 1, seen)
@@ -191,12 +188,9 @@ class Normals:
 
     def _limited(self, clauses: tuple[c.Clause, ...], where: int) -> tuple[c.Clause, ...]:
         if len(clauses) > MOST_CLAUSES:
-            raise self.document.error(
-                where,
-                "",
-                f"the subschema has more than {MOST_CLAUSES:,} alternatives of one type; write fewer combinators, "
-                "or such as exclude one another by a required key with a constant",
-            )
+            what = f"the subschema has more than {MOST_CLAUSES:,} alternatives of one type"
+            advice = "write fewer combinators, or such as exclude one another by a required key with a constant"
+            raise self.document.error(where, "", f"{what}; {advice}")
         return clauses
 
     def join(self, parts: Iterable[c.Normal], where: int) -> c.Normal:

@@ -15,10 +15,10 @@ from urllib.parse import unquote
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.regex import ecma
 from maskwright.analysis.schema.documents import NO_SCHEMAS, pointed, refuse_deep
 from maskwright.analysis.schema.formats import WRITTEN
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
-from maskwright.analysis.schema.strings import pattern_automaton
 
 Change = Callable[[dict[str, Any]], None]
 """Changes one subschema in place."""
@@ -113,12 +113,11 @@ def _changed(schema: Any, version: str, changes: Sequence[Change]) -> Any:
 
 
 def _version(schema: Any) -> str:
-    """ "3.0" for a document of OpenAPI 3.0, "" for one that does not say what it is of."""
-    if not isinstance(schema, dict):
-        return ""
-    if "$schema" in schema:
-        return "3.0" if _OPENAPI.match(str(schema["$schema"])) else "other"
-    return str(schema.get("openapi", ""))[:3]
+    """What a document says it is of: "3.0" for OpenAPI 3.0, "" for nothing, else another text."""
+    said = schema if isinstance(schema, dict) else {}
+    if "$schema" in said:
+        return "3.0" if _OPENAPI.match(str(said["$schema"])) else "other"
+    return str(said.get("openapi", ""))[:3]
 
 
 def formats_as(formats: Formats) -> Change:
@@ -129,11 +128,14 @@ def formats_as(formats: Formats) -> Change:
     is_all = formats == "annotate"
     patterns = {} if is_all else WRITTEN if formats == "natural" else formats
     if not isinstance(patterns, Mapping) or not all(isinstance(one, str | None) for one in patterns.values()):
-        raise SchemaError(
-            f"formats is {clip(formats)}; expected assert, natural, annotate, or format -> pattern or None"
-        )
-    for one in filter(None, patterns.values()):
-        pattern_automaton(one)
+        expected = "assert, natural, annotate, or format -> pattern or None"
+        raise SchemaError(f"formats is {clip(formats)}; expected {expected}")
+    for one in sorted({one for one in patterns.values() if one} - {*WRITTEN.values()}):
+        try:
+            ecma.parse(one)  # by itself, so that no bracket closes one that is put around it
+        except ecma.PatternError as error:
+            why = f"{error.what}, at offset {error.offset}"
+            raise SchemaError(f"the pattern {clip(one)} cannot be used: {why}") from None
 
     def change(schema: dict[str, Any]) -> None:
         name = schema.get("format")

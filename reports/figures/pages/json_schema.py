@@ -25,6 +25,7 @@ page.limit("for more than # combinations of counts", constant("analysis/schema/a
 page.limit("where the automaton would have more than # states", constant("analysis/regex/dfa.py", "MAX_STATES"))
 page.limit("limits keys at more than # characters", constant("analysis/schema/builder.py", "MOST_COUNTED"))
 page.limit("where keys match `patternProperties` in more than # ways", constant("analysis/schema/keys.py", "MOST_SETS"))
+page.limit("or the patterns have together more than # states", constant("analysis/schema/keys.py", "MOST_STATES"))
 counts = record("schemas-counts")
 page.figure("Of # schemas of SchemaStore # get a store", counts("schemas"), counts("stores"))
 page.figure("# of them by the plain interpreter", len(counts("with items that the plain interpreter compares")))

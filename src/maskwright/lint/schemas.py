@@ -14,15 +14,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, draft_named
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.load import (
-    JsonSchema,
-    changed_values,
-    changes_of,
-    found_name,
-    is_type,
-    read_schema,
-    read_values,
-)
+from maskwright.analysis.schema.load import JsonSchema, as_asked, changed_values, found_name, read_schema
 from maskwright.analysis.schema.mistakes import (
     Emptiness,
     Place,
@@ -77,8 +69,7 @@ def lint_schema(
     if isinstance(schema, JsonSchema):
         values, name, (style, lenient, others) = schema.schema, schema.name, schema.options
     else:
-        changes = changes_of(schema, additional_properties, formats)
-        source = read_values(schema, is_open=True)[0] if additional_properties and is_type(schema) else schema
+        source, changes = as_asked(schema, additional_properties, formats)
         values, others, found_as = changed_values(source, documents, changes)
         name = found_name(values, found_as)
     given = None if vocabulary is None else as_vocabulary(vocabulary)

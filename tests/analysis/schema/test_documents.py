@@ -121,6 +121,14 @@ def test_a_reference_may_begin_with_the_folder_itself(reference: str) -> None:
     assert is_text_of(graph, b"null") and not is_text_of(graph, b"1")
 
 
+def test_a_reference_beside_what_cannot_be_looked_through_is_no_error_of_another_kind() -> None:
+    old = {"$schema": "http://json-schema.org/draft-04/schema#", "properties": {"a": True}}  # of no draft 4
+    named = {"$id": "urn:a", "type": "null", "$ref": "#/$defs/c", "$defs": {"c": {"type": "null"}}}
+    with pytest.raises(SchemaError, match=r"/\$defs/a/\$ref: the reference '#/\$defs/c' leads to nothing"):
+        load_schema({"$ref": "#/$defs/a", "$defs": {"a": named, "b": old}})
+    assert is_text_of(load_schema({"$ref": "#/$defs/a", "$defs": {"a": named}}).texts.graph, b"null")
+
+
 def test_documents_have_uris() -> None:
     for schema in ({}, {"$ref": "o.json"}):
         with pytest.raises(SchemaError, match="documents has the key 5; expected URI -> schema"):

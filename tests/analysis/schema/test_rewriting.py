@@ -94,6 +94,13 @@ def test_a_pattern_that_is_none_is_said_as_it_was_given() -> None:
         load_schema({}, formats={"b": "("})
 
 
+def test_patterns_of_the_user_match_the_whole_string_and_stand_by_themselves() -> None:
+    text = f'"{"a" * 20}"'
+    assert takes({"format": "b"}, text, formats={"b": "a[ab]{19}"})  # searched for, it has a million states
+    with pytest.raises(SchemaError, match="cannot be used"):
+        load_schema({}, formats={"b": "a)|(?:b"})
+
+
 def test_no_formats_are_no_default_and_shared_parts_stay_apart() -> None:
     assert takes(datetime.datetime, '"2024-01-01T00:00:00"', formats={"phone": "x"})
     assert not takes(datetime.datetime, '"2024-01-01T00:00:00"', formats="assert")
