@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import MAKERS, random_vocabulary, vocabulary_of
-from masks import row
+from mask_bits import row
 from shares import parts, share
 
 import maskwright as mw

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from masks import ids
+from mask_bits import ids
 from naive_engine import NaiveEngine
 from shares import share
 

@@ -36,6 +36,8 @@ class State(NamedTuple):
     begins : whether a mode starts here and nothing has been read. This keeps the start apart from
         the middle of a lexeme: with `(ab)*c` the union automaton comes back to its start after
         ``ab``.
+    otherwise : the state that holds instead if what comes next refuses the winner; -1 if nothing
+        does. The lexeme could have ended just here.
     """
 
     under_way: int
@@ -43,6 +45,7 @@ class State(NamedTuple):
     reread: Reread | None = None
     pending: bytes = b""
     begins: bool = False
+    otherwise: int = -1
 
     @property
     def backs_up(self) -> bool:
@@ -58,23 +61,18 @@ class Transducer:
     next_state : (n_states, n_classes) int32; the state after the byte, DEAD, or RESTART.
     output : (n_states, n_classes) int32; index in `outputs` of the terminals emitted on the
         transition. With RESTART: those emitted before the pending bytes are read anew.
-    outputs : the sequences of terminals emitted, without ignored ones. Index 0 is the empty
-        sequence.
+    outputs : the sequences of terminals emitted, without ignored ones; the first is empty.
     end_output : (n_states,) int32; index in `outputs` of what is emitted if the text ends here. -1
-        if it cannot end here. RESTART if `fallback` must be emitted and `pending` must be read
-        again.
-    live : for each state the terminals that the lexeme under way may still become, ascending. ()
-        where no lexeme is under way.
+        if it cannot. RESTART if `fallback` must be emitted and `pending` be read again.
+    live : for each state the terminals that the lexeme under way may still become, ascending.
     lookahead : for each state the lookahead set: unless the lexer backs up, the text can go on only
         if the parser can take one of these terminals. The number `n_terminals` in it stands for the
         end of the text. None: no restriction. See `Lexemes.lookahead`.
     fallback : for each state the terminal that is emitted if the lexeme fails, where bytes have
         been read since it could have ended; else -1.
-    reread : for each state with a fallback, what those bytes become when they are read again: the
-        terminals emitted, and the state. None in other states, and in all states if there are
-        several modes.
-    pending : for each state with a fallback, those bytes, or others that do the same when they are
-        read again. b"" in other states, and in all states if there is one mode.
+    reread, pending : for each state with a fallback, of those bytes, as in `State`.
+    otherwise : for each state the one that holds instead if what comes next refuses the terminal
+        that has won: the transitions are that state's there; -1 if nothing refuses it.
     may_end_newline : (n_states,) bool; whether the layout's newline may end exactly here, so that
         its column is the one reached here.
     is_newline : (n_states,) bool; whether the lexeme under way may become the layout's newline, or
@@ -93,6 +91,7 @@ class Transducer:
     fallback: tuple[int, ...]
     reread: tuple[Reread | None, ...]
     pending: tuple[bytes, ...]
+    otherwise: tuple[int, ...]
     may_end_newline: npt.NDArray[np.bool_]
     is_newline: npt.NDArray[np.bool_]
     mode_state: npt.NDArray[np.int32]

@@ -6,6 +6,7 @@ The states are those of the union automaton of a lexer's modes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -20,7 +21,7 @@ from maskwright.analysis.kept import Kept, cached_property
 from maskwright.analysis.lexing import _survival_kernels as kernels
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
-from maskwright.analysis.lexing.terminals import compile_lexemes
+from maskwright.analysis.lexing.terminals import compile_lexemes, refused_before
 from maskwright.analysis.regex.bounds import n_beginnings
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.properties import with_classes
@@ -35,12 +36,11 @@ CanFollow = Callable[[int, int], bool]
 
 
 def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
-    """For each terminal its rank in the order that decides ties: the least rank wins.
+    """For each terminal its rank in the order that decides ties: the least wins. A permutation.
 
     Higher priority comes first, then literals before patterns, then the greater maximal width, then
     the longer pattern, then the name (Lark's order). A terminal of other lengths
-    (`Terminal.beyond`) stands behind the one that it belongs to, so that no third one wins over
-    just one of the two. Returns a permutation of 0 .. n_terminals - 1.
+    (`Terminal.beyond`) stands behind the one that it belongs to: no third one wins over just one.
     """
 
     def key(number: int) -> tuple[int, bool, int, int, str, bool]:
@@ -65,15 +65,12 @@ def _greatest_width(pattern: str, flags: str) -> int:
 
 
 def check_literals(grammar: Grammar, limit: int) -> None:
-    """Refuses more string literals than a lexer has states: each ends in a state of its own.
+    """Refuses more string literals than a lexer has states, or such with more beginnings.
 
-    limit : the most states of the lexer. Literals that ignore case are not counted.
+    Each ends, and each beginning leads, to a state of its own. limit : the most states. Literals
+    that ignore case are not counted. Raises: LimitError.
 
-    PERF: called before anything is compiled. With so many literals, compiling takes most of the
-        time.
-
-    Raises: LimitError if there are more than `limit` different literals, or if they have so many
-        different beginnings: behind each the lexer is in another state.
+    PERF: called before anything is compiled.
     """
     literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
     check_texts(grammar.name, literals, limit)
@@ -96,10 +93,7 @@ def check_texts(name: str, literals: Set[str], limit: int) -> None:
 
 
 def n_beginnings_of(literals: Iterable[str]) -> int:
-    """How many different byte strings, not empty, some literals begin with.
-
-    A lexer is in another state behind each, whatever else it reads: it must know the text.
-    """
+    """How many different byte strings, not empty, some literals begin with."""
     return n_beginnings(literal.encode("utf-8", "surrogatepass").decode("latin-1") for literal in literals)
 
 
@@ -112,6 +106,10 @@ class Lexemes:
         `union.starts[m]`.
     union : the union automaton (`UnionDfa`).
     winner : for each state the terminal that wins there, or -1.
+    choices : for each state whose winner is refused before some bytes (`refused_before`): what
+        may win there, the strongest first, up to the first that is not refused; with each, for each
+        class of bytes, and last for the end of the text, whether it is refused there, bool.
+    may_be_refused : for each state whether before some bytes none of its choices wins.
     live : for each state the terminals that win there or further on, ascending.
     byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
         Each byte that moves a layout's column is a class of its own.
@@ -138,17 +136,25 @@ class Lexemes:
         self._can_follow = can_follow
         check_literals(grammar, limit)
         automata = compile_lexemes(grammar) if automata is None else automata
-        nfa = build_terminal_nfa(automata)
-        names = [terminal.name for terminal in grammar.terminals]
+        competing = [t for t, dfa in enumerate(automata) if dfa is not None and t != self.newline]
+        refused = [(t, *each) for t in competing for each in refused_before(grammar.terminals[t])]
+        nfa = build_terminal_nfa([*automata, *(dfa for _, _, dfa in refused)])
+        n = grammar.n_terminals
+        names = [grammar.terminals[t].name for t in [*range(n), *(t for t, _, _ in refused)]]
         every = frozenset(t for t, dfa in enumerate(automata) if dfa is not None)
         self.modes = [every] if modes is None else [mode & every for mode in modes.competing]
         self._may_follow = np.ones((grammar.n_terminals, 1), np.bool_) if modes is None else modes.may_follow
-        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.modes]
+        with_refused = [[*mode, *(n + i for i, (t, _, _) in enumerate(refused) if t in mode)] for mode in self.modes]
+        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in with_refused]
         union = build_union_dfa(nfa, names, limit, starts)
-        self.union = union
+        self.union = replace(union, accepting=tuple(tuple(t for t in each if t < n) for each in union.accepting))
         rank = terminal_rank(grammar.terminals)
-        self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
+        self.winner = [min(found, key=rank.__getitem__, default=-1) for found in self.union.accepting]
+        by_byte = _choices(refused, union.accepting, rank)
         byte_class = union.byte_class.copy()
+        if by_byte:  # bytes of one class are refused alike
+            rows = [union.byte_class, *(row[:256] for each in by_byte.values() for _, row in each)]
+            byte_class = np.unique(np.array(rows, np.intp), axis=1, return_inverse=True)[1].reshape(256)
         # The layout counts these bytes, so each has a class of its own.
         for byte in column_bytes(grammar.layout.tabs) if grammar.layout else ():
             if (byte_class == byte_class[byte]).sum() > 1:
@@ -159,7 +165,14 @@ class Lexemes:
         self.after_class = union.next_state[:, self.byte_of_class]
         self.next_by_class: list[list[int]] = self.after_class.tolist()
         self.reads_on: list[bool] = np.any(self.after_class >= 0, axis=1).tolist()
-        wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
+        of_class = [*self.byte_of_class, 256]
+        self.choices = {u: [(t, row[of_class]) for t, row in each] for u, each in by_byte.items()}
+        self.may_be_refused = [u in by_byte and bool(by_byte[u][-1][1].any()) for u in range(len(self.winner))]
+        self._may_win = [
+            tuple(t for t, _ in self.choices[u]) if u in by_byte else (winner,) * (winner >= 0)
+            for u, winner in enumerate(self.winner)
+        ]
+        wins = [sum(1 << terminal for terminal in each) for each in self._may_win]
         self.live = [members(found) for found in unions([list(set(row) - {-1}) for row in self.next_by_class], wins)]
         self.starts_after = cache(self._starts_after)
         self.reachable = cache(self._reachable)
@@ -187,21 +200,19 @@ class Lexemes:
         }
         successors = [set(row) - {-1} for row in self.next_by_class]
         own = [0] * len(self.winner)
-        for state, winner in enumerate(self.winner):
-            if winner in self.grammar.ignored:
-                own[state] = 1 << n
-                successors[state] |= self._begun_behind(state)
-            elif winner >= 0:
-                own[state] = 1 << winner
+        for state, winners in enumerate(self._may_win):
+            for winner in winners:
+                is_ignored = winner in self.grammar.ignored
+                own[state] |= 1 << (n if is_ignored else winner)
+                successors[state] |= self._begun_behind(state, winner) if is_ignored else set()
         anything = sum(1 << terminal for terminal in every - self.grammar.verbatim) | 1 << n
         return [
             None if found & anything == anything else frozenset(members(found))
             for found in unions(list(map(list, successors)), own)
         ]
 
-    def _begun_behind(self, state: int) -> set[int]:
+    def _begun_behind(self, state: int, winner: int) -> set[int]:
         """The states one byte into a lexeme behind the ignored terminal that wins at `state`."""
-        winner = self.winner[state]
         found = set()
         for start in set(self.union.starts):  # the mode stays
             if state not in self.reachable(start):
@@ -209,7 +220,7 @@ class Lexemes:
             for after, begun, byte in zip(
                 self.next_by_class[state], self.next_by_class[start], self.byte_of_class, strict=True
             ):
-                if begun < 0 or (after >= 0 and self.winner[after] >= 0):
+                if begun < 0 or (after >= 0 and self.winner[after] >= 0 and not self.may_be_refused[after]):
                     continue
                 others = self._read(winner, (start, True), byte)
                 if after < 0 or any(self.can_survive(winner, after, *other) for other in others):
@@ -293,7 +304,7 @@ class Lexemes:
         starts = [self.starts_after(ended) if ended else [] for ended in self.union.accepting]
         return kernels.Union(
             np.ascontiguousarray(self.after_class),
-            np.array(self.winner, np.int32),
+            np.where(self.may_be_refused, -1, self.winner).astype(np.int32),
             self._is_end,
             np.concatenate([[0], np.cumsum([len(each) for each in starts])]).astype(np.int32),
             np.array([start for each in starts for start in each], np.int32),
@@ -307,23 +318,39 @@ class Lexemes:
 
     @cached_property
     def _terminals_at(self) -> npt.NDArray[np.bool_]:
-        """For each state the terminals that can end there, and those that can win there or later.
-
-        (2, n_states, n_terminals) bool.
-        """
+        """(2, n_states, n_terminals) bool: what can end there, and what wins there or later."""
         found = np.zeros((2, len(self.live), self.grammar.n_terminals), np.bool_)
         for row, each in zip(found.reshape(-1, found.shape[2]), (*self.union.accepting, *self.live), strict=True):
             row[list(each)] = True
         return found
 
     def _find_may_follow_at(self, winner: int) -> npt.NDArray[np.bool_]:
-        """For each state whether a terminal behind `winner` can end there, and there or later.
-
-        (2, n_states) bool.
-        """
+        """(2, n_states) bool: can one behind `winner` end there, and there or later?"""
         may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
         found: npt.NDArray[np.bool_] = (self._terminals_at & may).any(axis=2)
         return found
+
+
+def _choices(
+    refused: Sequence[tuple[int, bytes, Dfa]], accepting: Sequence[tuple[int, ...]], rank: Sequence[int]
+) -> dict[int, list[tuple[int, npt.NDArray[np.bool_]]]]:
+    """`Lexemes.choices`, but by byte: (257,) bool with each terminal.
+
+    refused : terminals, bytes before which they are refused, and the lexemes that are.
+    accepting : for each state the terminals that end there, then the numbers of what is refused.
+    """
+    n = len(rank)
+    found: dict[int, list[tuple[int, npt.NDArray[np.bool_]]]] = {}
+    for state, ended in enumerate(accepting):
+        here = [refused[number - n] for number in ended if number >= n]
+        for terminal in sorted(ended[: len(ended) - len(here)], key=rank.__getitem__) if here else ():
+            row = np.zeros(257, np.bool_)
+            for of in [of for other, of, _ in here if other == terminal]:
+                row[list(of) or [256]] = True
+            found.setdefault(state, []).append((terminal, row))
+            if not row.any():
+                break
+    return found
 
 
 def _no_pairs(capacity: int) -> kernels.Pairs:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from maskwright.analysis.errors import LimitError, NestingError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
-from maskwright.analysis.regex.bounds import least
+from maskwright.analysis.regex.bounds import looking_before
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.parse import Unsupported, parse
-from maskwright.analysis.regex.tree import Look, Node, Sequence, Source, children
+from maskwright.analysis.regex.tree import Source
 
 
 def name_of(terminal: Terminal, where: str = "") -> str:
@@ -117,31 +117,10 @@ def _pointer(pattern: str, source: Source | None, width: int = 72) -> str:
 def lookbehind_before_start(terminal: Terminal) -> tuple[str, ...]:
     r"""The look-behinds of a terminal's pattern that may look before the lexeme, in pattern order.
 
-    An empty tuple is a proof that none does. An automaton of the lexeme sees the beginning of a
-    text there. Python's `re` sees the text before the position where a match begins: ``^`` fails in
-    the middle of a text, and ``b(?<!ab)`` fails behind an ``a``.
-
+    The automaton of a lexeme sees the beginning of a text there, and Python's `re` the text before.
     Raises: as `parse`.
 
     >>> lookbehind_before_start(Terminal("A", r"^c|b(?<!ab)|ab(?<!b)|\bx|x\b"))
     ('^', '(?<!ab)', '\\b')
     """
-    found: dict[str, None] = {}
-    _walk(parse(terminal.pattern or "", terminal.flags), 0, found)
-    return tuple(found)
-
-
-def _walk(node: Node, consumed: int, found: dict[str, None]) -> None:
-    """Notes in `found` the look-behinds that reach further back than the characters consumed.
-
-    consumed : the least number of characters before the node.
-    """
-    if isinstance(node, Look) and not node.ahead:
-        # `re` takes a look-behind only if all its texts have one length
-        if node.source is not None and least(node.body).length > consumed:
-            found[node.source.text] = None
-        return
-    for child in children(node):
-        _walk(child, consumed, found)
-        if isinstance(node, Sequence):
-            consumed += least(child).length
+    return tuple(looking_before(parse(terminal.pattern or "", terminal.flags)))

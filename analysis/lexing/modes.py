@@ -86,9 +86,8 @@ def lexing_modes(
     accessing : (n_lr_states,) int32; the symbol that leads to each state, as in `LrTables`. None:
         `may_follow` proves nothing.
 
-    Raises: LimitError if there are more than MODE_LIMIT modes; GrammarError if a verbatim terminal
-        would lock out the layout's newline; TerminalError and LimitError as `compile_terminals`.
-    Cost: O(sets * modes) for the sets of competing terminals.
+    Raises: LimitError past MODE_LIMIT modes; GrammarError if a verbatim terminal would lock out the
+        layout's newline; as `compile_terminals`. Cost: O(sets * modes) for the competing sets.
     """
     every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
     beyond = _beyond(grammar)

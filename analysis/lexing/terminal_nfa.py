@@ -12,7 +12,6 @@ reading of longest match.
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +27,6 @@ LONGEST_NAME = 60
 """The most characters of a terminal's name in a message."""
 UNION_STATE_LIMIT = 20_000
 """Default limit on the states of a union automaton."""
-PRINTABLE = np.frombuffer(string.printable.encode("ascii"), np.uint8)
-"""The bytes that the post reads."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +55,6 @@ class TerminalNfa:
     def n_states(self) -> int:
         """The number of the terminals' states, without the start and the final state of the NFA."""
         return int(self.next_state.shape[0])
-
-    @property
-    def n_nfa_states(self) -> int:
-        """All states of the NFA, as the post counts: with the start and the final state."""
-        return self.n_states + 2
-
-    @property
-    def n_transitions(self) -> int:
-        """The number of transitions, as the post counts.
-
-        These are the transitions on the characters of `string.printable`, and those that read
-        nothing: into each initial state and out of each accepting one.
-        """
-        reading = int((self.next_state[:, PRINTABLE] >= 0).sum())
-        return reading + int((self.initial >= 0).sum()) + int(self.is_accepting.sum())
 
 
 def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:

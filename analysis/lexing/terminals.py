@@ -16,9 +16,8 @@ with these readings, named where they differ from what `re.match` returns:
   there, and ``\b`` sees a non-word.
 - *Look-aheads* (also ``$``, ``\b``, ``\Z`` and the end of a possessive quantifier) may reach past
   the lexeme's end, where an automaton of the lexeme cannot see. Within the lexeme they are checked.
-  Beyond it s counts if *some* t would satisfy them. So L lacks no lexeme, but a lexer that knows L
-  alone accepts a lexeme that the following text forbids: ``0(?![1-9])`` before ``1``.
-  `lookahead_beyond_end` names the look-aheads for which this can happen.
+  Beyond it s counts if *some* t would satisfy them: ``0(?![1-9])`` has ``0``. Before which bytes a
+  lexeme is none says `refused_before`, and the lexer obeys; what further bytes decide it lets pass.
 - Strings with surrogates have no UTF-8 form and are left out.
 """
 
@@ -27,20 +26,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Lengths, Terminal
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
-from maskwright.analysis.lexing.terminal_nfa import PRINTABLE
 from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.regex.bounds import check_least
+from maskwright.analysis.regex.charset import LAST, Ranges, normalise, partition
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, intersect
 from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.spell import in_bytes
+from maskwright.analysis.regex.tree import ANY, Chars, Look, Node, children, sequence, sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +84,7 @@ def compile_pattern(pattern: str, flags: str = "", *, max_states: int = MAX_STAT
 
 
 def compile_terminal(terminal: Terminal, *, where: str = "", max_states: int = MAX_STATES) -> Dfa:
-    """The automaton of L for a terminal's pattern or literal.
-
-    where : the grammar file's name, for messages.
-    max_states : as `compile_pattern`.
+    """The automaton of L for a terminal's pattern or literal. where : the grammar file's name.
 
     Raises: TerminalError and LimitError as `compile_pattern`; TerminalError if the terminal is
         declared, matches nothing, or matches the empty string.
@@ -98,15 +93,11 @@ def compile_terminal(terminal: Terminal, *, where: str = "", max_states: int = M
 
 
 def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int = MAX_STATES) -> tuple[str, ...]:
-    r"""The look-aheads of the pattern that can be open at the end of an accepted lexeme.
+    r"""The look-aheads that can be open at the end of an accepted lexeme, in the pattern's order.
 
-    They are in the pattern's order. Each of them can make `compile_terminal` accept a lexeme that
-    `re` refuses before some following texts. An empty tuple is a proof that `re` matches wherever
-    the automaton accepts a prefix of the text.
+    Without any, `re` matches wherever the automaton accepts a prefix of the text.
 
-    where, max_states : as `compile_terminal`.
-
-    Raises: as `compile_terminal`.
+    where, max_states, Raises : as `compile_terminal`.
 
     Example:
         >>> lookahead_beyond_end(Terminal("ZERO", "0+(?![1-9])"))
@@ -115,28 +106,65 @@ def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int
     return _compile_terminal(terminal, where, max_states).beyond
 
 
+MOST_CLASSES = 16
+"""BOUND: the classes of bytes that obeyed look-aheads tell apart."""
+
+
+def refused_before(terminal: Terminal) -> tuple[tuple[bytes, Dfa], ...]:
+    r"""The lexemes of a terminal that are none before some bytes, whatever follows these.
+
+    Returns classes of bytes, b"" for the end of the text, each with the lexemes refused before it.
+    Raises: as `compile_terminal`.
+
+    Example:
+        >>> ((characters, lexemes),) = refused_before(Terminal("IF", r"if\b", "a"))
+        >>> characters[:11], lexemes.matches(b"if")
+        (b'0123456789A', True)
+    """
+    found = _compile_terminal(terminal, "", MAX_STATES)
+    return _refused_before(terminal.pattern or "", terminal.flags, found.dfa) if found.beyond else ()
+
+
+@Kept
+def _refused_before(pattern: str, flags: str, lexemes: Dfa) -> tuple[tuple[bytes, Dfa], ...]:
+    tree = resolve(parse(pattern, flags), MAX_STATES)
+    bounds, class_of, _, _ = partition(_looked_for(tree))
+    pieces = [piece for piece in zip(bounds, [*bounds[1:], LAST + 1], class_of, strict=True) if piece[2] >= 0]
+    begun: dict[int, set[int]] = {}  # byte -> the classes of the characters that it begins
+    for low, high, number in pieces:
+        for byte in range(chr(low).encode()[0], chr(high - 1).encode()[0] + 1):
+            begun.setdefault(byte, set()).add(number)
+    looks: dict[bytes, Node] = {b"": Look(ANY, ahead=True, negated=True)}
+    for classes in {frozenset(each) for each in begun.values()}:
+        ranges = normalise((low, high - 1) for low, high, number in pieces if number in classes)
+        looks[bytes(byte for byte, each in begun.items() if each == classes)] = Look(Chars(ranges), True, False)
+    found = []
+    for of in sorted(looks) if len(looks) <= MOST_CLASSES else ():
+        allowed, _ = determinise(sequence(tree, looks[of]), MAX_STATES)
+        refused = difference(lexemes, in_bytes(allowed, MAX_STATES))
+        found += [] if refused.is_empty else [(of, refused)]
+    return tuple(found)
+
+
+def _looked_for(node: Node) -> list[Ranges]:
+    """The sets of characters in a tree's look-aheads."""
+    if isinstance(node, Look) and node.ahead:
+        return sets(node.body)
+    return [ranges for child in children(node) for ranges in _looked_for(child)]
+
+
 @lru_cache(maxsize=8)
 def compile_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
-    """The automata of all terminals, by number; None for declared ones.
-
-    Raises: as `compile_terminal`.
+    """The automata of all terminals, by number; None for declared ones. Raises: as for one of them.
 
     PERF: kept for the last grammars, since a store asks for them several times. Automata of more
     bytes than `_compile` keeps would be compiled each time.
     """
-    return tuple(
-        [
-            None if terminal.is_declared else compile_terminal(terminal, where=grammar.name)
-            for terminal in grammar.terminals
-        ]
-    )
+    return tuple([None if t.is_declared else compile_terminal(t, where=grammar.name) for t in grammar.terminals])
 
 
 def compile_lexemes(grammar: Grammar) -> tuple[Dfa | None, ...]:
-    """As `compile_terminals`, but the layout's newline by `with_line_feed`.
-
-    Raises: as `compile_terminals`; GrammarError if the newline matches no text with a line feed.
-    """
+    """As `compile_terminals`, but the layout's newline by `with_line_feed`, or a GrammarError."""
     automata = list(compile_terminals(grammar))
     if grammar.layout is not None:
         newline = grammar.layout.newline
@@ -150,11 +178,9 @@ def compile_lexemes(grammar: Grammar) -> tuple[Dfa | None, ...]:
 
 
 def with_line_feed(newline: Dfa | None) -> Dfa | None:
-    """The automaton of those texts of a layout's newline that have a line feed.
+    """The automaton of those texts of a layout's newline that have a line feed, and so a column.
 
-    Other texts have no column. None if no text has one, or if `newline` is None (declared).
-
-    Raises: LimitError if an automaton on the way has more than MAX_STATES states.
+    None if no text has one, or `newline` is None (declared). Raises: LimitError past MAX_STATES.
     """
     found = newline and intersect(newline, compile_pattern(r".*\n.*", "s"))
     return None if found is None or found.is_empty else found
@@ -185,29 +211,3 @@ def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compi
             compiled = _Compiled(bounded, compiled.beyond)
     check_language(name, terminal, compiled.dfa)
     return compiled
-
-
-def post_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
-    r"""The automata of `compile_terminals`, restricted to texts over `string.printable`.
-
-    The streamlining post reads terminals so, and its lexer NFA of python.lark has 410 states: the
-    automata of the 99 terminals have 408 here, and the NFA adds a start and a final state. Other
-    regex libraries reach this figure with plainer patterns: ``"([^"\\\n]|\\.)*"`` for STRING, a
-    pattern of the same kind for LONG_STRING, and DEC_NUMBER without ``(?![1-9])``. Their languages
-    are exactly those that `compile_terminal` gives to python.lark's own patterns, since it leaves a
-    look-ahead past a lexeme's end open. So no pattern is replaced, and any grammar will do.
-
-    Returns one automaton for each terminal, None for declared terminals.
-
-    Raises: as `compile_terminals`; TerminalError if a terminal matches no such text.
-    """
-    restricted: list[Dfa | None] = []
-    for terminal, dfa in zip(grammar.terminals, compile_terminals(grammar), strict=True):
-        if dfa is None:
-            restricted.append(None)
-            continue
-        table = np.full_like(dfa.next_state, -1)
-        table[:, PRINTABLE] = dfa.next_state[:, PRINTABLE]
-        name = f"{name_of(terminal, grammar.name)}, read over string.printable"
-        restricted.append(check_language(name, terminal, Dfa.minimal(table, dfa.is_accepting)))
-    return tuple(restricted)

@@ -8,8 +8,8 @@ the float ``1.e5``, or behind the float ``1.`` and inside ``else``. A state ther
 
 - the state u of the union automaton for the lexeme under way,
 - the terminal c that won at the last position where the lexeme could have ended, and
-- what the bytes read since that position become if the lexeme fails and the lexer reads them again:
-  the terminals emitted, and a state.
+- what the bytes read since become if the lexeme fails and they are read again: the terminals
+  emitted, and a state.
 
 If u cannot read the next byte, the lexer emits c and those terminals and goes on from that state. A
 lexeme that cannot grow is emitted at once.
@@ -19,6 +19,10 @@ not the other reading, and the first terminal of the other reading can follow c.
 forgets c. For example, ``0x`` is never a DEC_NUMBER and then a NAME, since these two never meet. A
 lexeme that only the end of the text can make fail, such as an open comment or long string, is
 therefore unfinished at the end of a text, as in CPython and C. The lexer does not back up over it.
+
+Look-aheads at the end of a terminal refuse it before some characters (``if\\b`` before a letter).
+Where such a terminal wins, the state therefore also records which state holds if it is refused:
+that of the next terminal that ends there, or of the lexeme as if it could not have ended there.
 
 Backing up over an ignored lexeme may lead to the same lexeme, begun later and in the same state of
 the union automaton. The two readings grow, end and fail together, so we keep only the later one.
@@ -79,17 +83,14 @@ def build_transducer(
 ) -> Transducer:
     """The transducer of a grammar's terminals.
 
-    can_follow : `can_follow(first, second)`; must be True wherever the parser may see the second
-        terminal directly after the first. It is not asked about ignored terminals, nor about the
-        layout's newline.
+    can_follow : must be True wherever the parser may see the second terminal directly after the
+        first. Not asked about ignored terminals, nor about the layout's newline.
     modes : the terminals that compete in each mode, and where; None: one mode with all of them.
-    limit : the most states of the transducer, and the most states of the union automaton.
+    limit : the most states of the transducer, of the union automaton, and the most literals.
 
-    Raises: TerminalError if a terminal cannot be compiled; LimitError if there are more than
-        `limit` states, since too many terminals are alive together, or more than `limit` string
-        literals; BackupError, which names terminals, if the end of some terminal shows too many
-        bytes late, so that the lexer would have to back up over more than MAX_AGAIN lexemes or
-        MAX_PENDING bytes; GrammarError if the layout's newline matches no text with a line feed,
+    Raises: TerminalError if a terminal cannot be compiled; LimitError past a limit; BackupError,
+        which names terminals, if the lexer would have to back up over more than MAX_AGAIN lexemes
+        or MAX_PENDING bytes; GrammarError if the layout's newline matches no text with a line feed,
         can end where no line feed continues it, or may have to be backed up over.
     Cost for python.lark: 0.1 s.
     """
@@ -99,12 +100,10 @@ def build_transducer(
 class _Other(NamedTuple):
     """How the reading goes on that begins where a lexeme could have ended last.
 
-    row : (2, n_classes) int32; for each class of bytes the state after it, and the number of the
-        output with the lexeme in front, or _UNKNOWN.
+    row : (2, n_classes) int32; the states, and the outputs with the lexeme in front or _UNKNOWN.
     behind : (n_classes,) int32; the number of the output behind the lexeme; _UNKNOWN where DEAD.
     targets, behinds : the states, and `behind`, as lists.
-    unended : the union automaton's state, target and what is emitted behind -> the state in which
-        both readings go on.
+    unended : the union automaton's state, target and output behind -> where both readings go on.
     """
 
     row: npt.NDArray[np.int32]
@@ -176,6 +175,7 @@ class _Builder:
             fallback=tuple(s.winner if s.backs_up else -1 for s in self.states),
             reread=tuple(s.reread for s in self.states),
             pending=tuple(s.pending for s in self.states),
+            otherwise=tuple(s.otherwise for s in self.states),
             may_end_newline=read_only(np.array(may_end, np.bool_)),
             is_newline=read_only(np.array(is_newline, np.bool_)),
             mode_state=read_only(np.array(mode_state, np.int32)),
@@ -203,6 +203,8 @@ class _Builder:
             if state.reread is not None:
                 # The bytes that are read again may be backed up over in their turn.
                 self.nested[found] = 1 + self.nested[state.reread[1]] + len(state.reread[0])
+            elif state.otherwise >= 0:
+                self.nested[found] = self.nested[state.otherwise]
             if found >= self.limit or len(state.pending) > MAX_PENDING or self.nested[found] > MAX_AGAIN:
                 raise self._too_many(state)
         return found
@@ -228,11 +230,8 @@ class _Builder:
     def _look_deep(self) -> None:
         """Make some of the states, those first that back up over most: to refuse early.
 
-        With each lexeme more to back up over there may be twice as many states, so `build` meets
-        the deepest ones last. With modes it is the bytes to be read again that grow. The states
-        are thrown away.
-
-        Raises: as `build`, which makes these states too, but maybe for another reason.
+        With each lexeme more to back up over there may be twice as many states, and `build` meets
+        the deepest last. The states are thrown away. Raises: as `build`, which makes them too.
         """
         self._add(State(-1))
         if self.has_modes:
@@ -263,6 +262,14 @@ class _Builder:
         the union automaton's, or out of a lexeme that fails. These are worked out once.
         """
         state = self.states[number]
+        if state.otherwise >= 0:
+            refused = self._refused(state)[:-1]
+            row = self._row_where(state._replace(otherwise=-1), ~refused)
+            return np.where(refused, self._row_of(state.otherwise), row)
+        return self._row_where(state, True)
+
+    def _row_where(self, state: State, wanted: bool | npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+        """The row of a state whose winner is not refused, for the wanted classes of bytes."""
         if state.under_way < 0:
             if self.has_modes:  # the parser's mode chooses the state to read from
                 return np.array([[DEAD], [0]], np.int32).repeat(len(self.lexemes.byte_of_class), axis=1)
@@ -277,6 +284,7 @@ class _Builder:
         is_new = row[1] == _UNKNOWN
         if state.winner >= 0:
             is_new |= ~fails & ~self._wins[after]
+        is_new &= wanted
         next_by_class = self.lexemes.next_by_class[state.under_way]
         for klass in is_new.nonzero()[0].tolist():
             arrived = next_by_class[klass]
@@ -287,12 +295,18 @@ class _Builder:
                 row[1, klass] = other.row[1, klass]
             elif state.winner >= 0 and winners[arrived] < 0:
                 row[0, klass], row[1, klass] = self._go_on(state, arrived, klass, other), 0
+            elif self._arrivals[1, arrived] == _UNKNOWN:
+                target, emitted = self._step(state, self.lexemes.byte_of_class[klass])
+                row[:, klass] = target, self._output(emitted)
+                if not self.lexemes.may_be_refused[arrived]:
+                    self._arrivals[:, arrived] = row[:, klass]
             else:
-                if self._arrivals[1, arrived] == _UNKNOWN:
-                    target, emitted = self._step(state, self.lexemes.byte_of_class[klass])
-                    self._arrivals[:, arrived] = target, self._output(emitted)
                 row[:, klass] = self._arrivals[:, arrived]
         return row
+
+    def _refused(self, state: State) -> npt.NDArray[np.bool_]:
+        """Before which classes of bytes, and last before the end, a state's winner is refused."""
+        return dict(self.lexemes.choices[state.under_way])[state.winner]
 
     def _other(self, state: State) -> _Other:
         """The reading behind the last position where a state's lexeme could have ended."""
@@ -322,10 +336,14 @@ class _Builder:
 
     def _step(self, state: State, byte: int) -> tuple[int, Output]:
         """The state after a byte of a lexeme, or DEAD or RESTART, and the terminals emitted."""
+        while state.otherwise >= 0 and self._refused(state)[self.lexemes.byte_class[byte]]:
+            state = self.states[state.otherwise]
         after = self.lexemes.after(state.under_way, byte)
         if after >= 0:
             winner = self.lexemes.winner[after]
             if winner >= 0:
+                if after in self.lexemes.choices:
+                    return self._add(self._chosen(state, after, byte)), ()
                 if not self.lexemes.reads_on[after]:
                     if winner == self.newline:
                         # no state of its own for `_check_newline` to see
@@ -335,6 +353,17 @@ class _Builder:
             return self._add(self._unfinished(state, after, byte)), ()
         # `_row` knows what follows where a lexeme fails; only `_read_from` asks here, with modes
         return (DEAD, ()) if state.winner < 0 else (RESTART, self.lexemes.emitted(state.winner))
+
+    def _chosen(self, state: State, after: int, byte: int) -> State:
+        """The state after `byte`, where the lexeme can end as what comes next allows."""
+        choices = [terminal for terminal, _ in self.lexemes.choices[after]]
+        may_fail = self.lexemes.may_be_refused[after]
+        found = self._unfinished(state, after, byte) if may_fail else State(after, choices.pop())
+        if self.has_modes and found.backs_up:
+            return State(after, choices[0])  # its bytes would be read again: nothing is refused
+        for terminal in reversed(choices):
+            found = State(after, terminal, otherwise=self._add(found))
+        return found
 
     def _failed(self, state: State, more: Output) -> Output:
         """What is emitted if a state's lexeme fails. more : where its bytes are read again."""
@@ -444,6 +473,8 @@ class _Builder:
         while True:
             state = self.states[number]
             yield (state.under_way if state.under_way >= 0 else self.lexemes.union.starts[0]), is_first
+            if state.otherwise >= 0:
+                yield from self._readings(winner, state.otherwise, is_first)
             if state.winner < 0 or (is_first and not self.lexemes.follows(winner, state.winner)):
                 return
             _, number = state.reread or ((), START_STATE)
@@ -455,6 +486,8 @@ class _Builder:
             return 0
         if state.winner < 0:
             return -1
+        if state.otherwise >= 0 and self._refused(state)[-1]:
+            return self._end(self.states[state.otherwise])
         emitted = self.lexemes.emitted(state.winner)
         if state.backs_up and self.has_modes:
             return RESTART

@@ -10,9 +10,9 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.modes import lexing_modes
-from maskwright.analysis.lexing.terminals import compile_terminal
+from maskwright.analysis.lexing.terminals import compile_terminal, refused_before
 from maskwright.analysis.lr.tables import build_merged_tables
-from maskwright.analysis.regex.dfa import Dfa, difference
+from maskwright.analysis.regex.dfa import difference
 from maskwright.analysis.restrict.words import assemble
 
 
@@ -174,22 +174,24 @@ def equal_groups(grammar: Grammar) -> list[list[int]]:
     if layout is not None:
         apart |= {layout.newline, layout.indent, layout.dedent, *(t for pair in layout.brackets for t in pair)}
     in_rules = {symbol for rule in grammar.rules for symbol in rule.rhs}
-    groups: dict[Dfa | bytes | int, list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for number, terminal in enumerate(grammar.terminals):
         if number in in_rules and number not in apart and not terminal.is_declared and terminal.lengths is None:
             groups.setdefault(_texts(grammar, number), []).append(number)
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _texts(grammar: Grammar, number: int) -> Dfa | bytes | int:
-    """Equal exactly for terminals of equal texts: the text if there is one, else the automaton."""
+def _texts(grammar: Grammar, number: int) -> object:
+    """Equal exactly for terminals of equal texts, refused alike: the one text, or the automaton."""
     terminal = grammar.terminals[number]
     if terminal.literal is not None and not terminal.flags:
         return terminal.literal.encode("utf-8", "surrogatepass")
     try:
         found = compile_terminal(terminal, where=grammar.name)
+        refused = refused_before(terminal)
     except (TerminalError, LimitError):
         return number
     text = found.shortest()
     # each state of an automaton of one text has one way on, or none
-    return text if (found.next_state >= 0).sum() == len(text) else found
+    is_one = (found.next_state >= 0).sum() == len(text)
+    return (found, refused) if refused else text if is_one else found

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.charset import Ranges
-from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence
+from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, children
 
 
 class Least(NamedTuple):
@@ -80,6 +80,21 @@ def least(tree: Node) -> Least:
             return least(body)._replace(is_whole=False)
         case Look():
             return Least(0, 0, False)
+
+
+def looking_before(node: Node, consumed: int = 0) -> dict[str, None]:
+    """The look-behinds that reach further back than the text's beginning, in the tree's order.
+
+    consumed : the least number of characters before the node.
+    """
+    found: dict[str, None] = {}
+    if isinstance(node, Look) and not node.ahead:
+        # `re` takes a look-behind only if all its texts have one length
+        return {} if node.source is None or least(node.body).length <= consumed else {node.source.text: None}
+    for child in children(node):
+        found |= looking_before(child, consumed)
+        consumed += least(child).length if isinstance(node, Sequence) else 0
+    return found
 
 
 def _of_sequence(parts: tuple[Node, ...]) -> Least:

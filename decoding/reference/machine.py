@@ -38,13 +38,14 @@ class Lexer:
         self.grammar, self.union, self.winner = known.grammar, known.union, known.winner
         self.rows: list[list[int]] = known.union.next_state.tolist()
 
-    def scan(self, mode: int, text: bytes, begin: int) -> tuple[int, int, int]:
+    def scan(self, mode: int, text: bytes, begin: int, is_whole: bool = False) -> tuple[int, int, int]:
         """The terminal of the longest match at an offset, its end, and the state behind the text.
 
         The terminal is -1 if there is no match, and the state -1 if no lexeme goes on so far.
 
         mode : lexing mode.
         begin : offset in bytes.
+        is_whole : whether nothing comes behind the text, so that look-aheads see its end.
         """
         state = self.union.starts[mode]
         terminal, end = -1, begin
@@ -52,17 +53,21 @@ class Lexer:
             state = self.rows[state][text[at]]
             if state < 0:
                 break
-            if self.winner[state] >= 0:
-                terminal, end = self.winner[state], at + 1
+            won = self.winner[state]
+            if state in self.known.choices and (is_whole or at + 1 < len(text)):
+                next_class = self.known.byte_class[text[at + 1]] if at + 1 < len(text) else -1
+                won = next((each for each, refused in self.known.choices[state] if not refused[next_class]), -1)
+            if won >= 0:
+                terminal, end = won, at + 1
         return terminal, end, state
 
-    def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
+    def longest(self, mode: int, text: bytes, begin: int, is_whole: bool = False) -> tuple[int, int]:
         """The terminal of the longest match at an offset, and its end; (-1, begin) if none.
 
         There is none either if the text ends inside an unfinished lexeme: one that only the end of
-        the text could make fail, such as an open string.
+        the text could make fail, such as an open string. is_whole : as for `scan`.
         """
-        terminal, end, state = self.scan(mode, text, begin)
+        terminal, end, state = self.scan(mode, text, begin, is_whole)
         if terminal < 0 or state < 0 or end == len(text) or self._may_fail(terminal, state, text[end:]):
             return terminal, end
         return -1, begin

@@ -213,6 +213,8 @@ class Requirements:
         if lookahead is None:
             return [((), None)]
         found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), lookahead)]
+        if self.transducer.otherwise[state] >= 0:
+            found += [each for each in self._ending(self.transducer.otherwise[state]) if each not in found]
         fallback = self.transducer.fallback[state]
         if fallback >= 0:
             emitted = self._fallback(state)

@@ -21,7 +21,7 @@ from common import write_record
 
 import maskwright as mw
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
-from maskwright.analysis.lexing.terminals import post_terminals
+from maskwright.maskstore.entries.build import post_size, post_terminals
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.entries.walk import Walk, collect_entries
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -169,7 +169,7 @@ def main() -> None:
         f"{grammar.n_terminals} terminals, {sum(terminal.is_declared for terminal in grammar.terminals)} of them declared;"
     )
     print(f"{grammar.n_nonterminals} nonterminals, {len(grammar.rules)} rules;")
-    print(f"{nfa.n_nfa_states} states, {nfa.n_transitions:,} transitions")
+    print("{states} states, {transitions:,} transitions".format(**post_size(nfa)))
     print("| recipe | sequences behind `def` | entries | rows |\n|---|---|---|---|")
     vocabulary = mw.load_vocabulary(options.tokenizer)
     recipes = {}

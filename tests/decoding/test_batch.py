@@ -16,7 +16,7 @@ from engine_cases import (
     random_vocabulary,
     vocabulary_of,
 )
-from masks import ids, row
+from mask_bits import ids, row
 from shares import share
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import longest, vocabulary_of
-from masks import ids, row
+from mask_bits import ids, row
 
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import MAKERS, longest, random_vocabulary, vocabulary_of
-from masks import ids
+from mask_bits import ids
 from random_graphs import random_graph
 from schema_masks import SPACINGS, VOCABULARY
 from shares import share

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from engine_cases import random_contextual_grammar, random_layout_grammar, random_longest_grammar, random_vocabulary
 from grammars import JSON
-from masks import ids
+from mask_bits import ids
 from shares import share
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError

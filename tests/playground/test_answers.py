@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from masks import row
+from mask_bits import row
 from opened_files import opened, watched
 from shares import share
 

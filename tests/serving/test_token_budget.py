@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import ids
+from mask_bits import ids
 from shares import share
 
 import maskwright as mw

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 import numpy as np
-from masks import ids
+from mask_bits import ids
 from naive_engine import NaiveEngine
 from oracle import Oracle
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 from engine_cases import vocabulary_of
-from masks import ids
+from mask_bits import ids
 from naive_engine import NaiveEngine
 from oracle import Oracle
 

@@ -7,7 +7,7 @@ import random
 from typing import Any, NamedTuple
 
 from engine_cases import MAKERS
-from masks import mask_of
+from mask_bits import mask_of
 from random_texts import random_string
 
 from maskwright.analysis.errors import LimitError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from masks import mask_of
+from mask_bits import mask_of
 
 import maskwright as mw
 from maskwright.analysis.regex.whole import regex_automaton

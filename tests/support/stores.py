@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import ids
+from mask_bits import ids
 from paths import TESTS
 from safetensors import safe_open
 from safetensors.numpy import load_file, save

@@ -199,25 +199,17 @@ def idle_priorities(facts: Facts) -> Iterator[Finding]:
 
 
 def open_lookaheads(facts: Facts) -> Iterator[Finding]:
-    """Look-aheads that may reach past the lexeme's end.
-
-    The automaton of the lexeme cannot see what is there.
-    """
+    """Look-aheads of which the lexer does not see enough, more than a byte past the end."""
     grammar = facts.grammar
     for number, terminal in enumerate(grammar.terminals):
         if terminal.is_declared or number in facts.faulty:
             continue
         beyond = lookahead_beyond_end(terminal, where=grammar.name)
-        if not beyond:
-            continue
-        example = _unseen(facts, number)
-        severity: Severity = "info" if example is None else "warning"
-        message = f"terminal {facts.name(number)} looks past its own end ({listed(list(dict.fromkeys(beyond)))}), which is not enforced"
-        decoding = f"masks allow the text below, in which Python's re does not match {facts.name(number)}"
-        if example is None:
-            decoding = "no text was found that the rules take and that Python's re would lex differently"
-        remedy = "let another terminal say what may not come next: a longer one that takes the forbidden text wins over this one"
-        yield facts.finding("open-lookahead", severity, number, message, decoding, remedy, example)
+        if beyond and (example := _unseen(facts, number)) is not None:
+            message = f"terminal {facts.name(number)} looks past its own end ({listed(list(dict.fromkeys(beyond)))}), which is not enforced"
+            decoding = f"masks allow the text below, in which Python's re does not match {facts.name(number)}"
+            remedy = "ask for one character only, or let another terminal, a longer one, take the text that may not come next"
+            yield facts.finding("open-lookahead", "warning", number, message, decoding, remedy, example)
 
 
 def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
@@ -238,7 +230,7 @@ def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
 
 
 def _unseen(facts: Facts, number: int) -> bytes | None:
-    """A text in which the automaton ends a lexeme where Python's `re` does not.
+    """A text in which the lexer ends a lexeme where Python's `re` does not.
 
     The parser accepts the text so far. Returns None if none is found.
     """

@@ -325,7 +325,7 @@ class Reader(TextParser):
             if len(agenda) > MAX_THREADS:
                 break
             for mode, thread in self.by_mode(configuration):
-                terminal, end = self.lexer.longest(mode, text, at)
+                terminal, end = self.lexer.longest(mode, text, at, is_whole=True)
                 if terminal >= 0:
                     after = self._after(thread, terminal, text[at:end], end == len(text))
                     agenda += [(end, after)] if isinstance(after, Configuration) else []

@@ -26,10 +26,10 @@ from maskwright.analysis.legality.deciders import ALWAYS, NEVER
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
-from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_beyond_end, post_terminals
+from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_beyond_end
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.maskstore.entries.build import assemble, contexts_of, walk_vocabulary
+from maskwright.maskstore.entries.build import assemble, contexts_of, post_size, post_terminals, walk_vocabulary
 from maskwright.maskstore.entries.streamline import (
     STEPS,
     SequencesAfter,
@@ -272,11 +272,7 @@ def _lexer_facts(grammar: Grammar, lexers: dict[Reading, TerminalNfa | None]) ->
 
     `open_lookaheads` has the look-aheads past a terminal's end, which the automata do not enforce.
     """
-    found: dict[str, Any] = {
-        reading: {"states": nfa.n_nfa_states, "transitions": nfa.n_transitions}
-        for reading, nfa in lexers.items()
-        if nfa is not None
-    }
+    found: dict[str, Any] = {reading: post_size(nfa) for reading, nfa in lexers.items() if nfa is not None}
     reading = "post" if "post" in found else "sound"
     beyond = {t.name: list(lookahead_beyond_end(t)) for t in grammar.terminals if not t.is_declared}
     found["open_lookaheads"] = {name: patterns for name, patterns in beyond.items() if patterns}

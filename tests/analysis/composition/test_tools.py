@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from masks import row
+from mask_bits import row
 from shares import share
 
 import maskwright as mw

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from masks import mask_of
+from mask_bits import mask_of
 from own_process import prints_the_same
 from paths import TESTS
 from shares import share

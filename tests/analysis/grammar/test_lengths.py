@@ -18,7 +18,7 @@ from engine_cases import (
     random_vocabulary,
     samples,
 )
-from masks import row
+from mask_bits import row
 from naive_engine import NaiveEngine
 from shares import share
 from typer.testing import CliRunner

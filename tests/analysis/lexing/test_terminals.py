@@ -21,10 +21,10 @@ from maskwright.analysis.lexing.terminals import (
     compile_terminal,
     compile_terminals,
     lookahead_beyond_end,
-    post_terminals,
 )
 from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.tree import EMPTY, Atomic
+from maskwright.maskstore.entries.build import post_terminals
 
 
 def lark_terminal(terminal: lark.lexer.TerminalDef) -> Terminal:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import ids
+from mask_bits import ids
 from naive_composition import LETTERS, random_case
 from shares import share
 

@@ -15,7 +15,7 @@ from typing import Any
 import naive_structural_tags
 import numpy as np
 import pytest
-from masks import mask_of
+from mask_bits import mask_of
 from naive_composition import Case, automaton_of
 from shares import share
 

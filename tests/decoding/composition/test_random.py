@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from masks import mask_of
+from mask_bits import mask_of
 from naive_composition import LETTERS, Case, automaton_of, json_prefix_lives, random_case, random_pattern
 from shares import share
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import naive_structural_tags
 import pytest
-from masks import mask_of
+from mask_bits import mask_of
 from naive_structural_tags import VOCABULARY, Text, random_tag
 from shares import share
 

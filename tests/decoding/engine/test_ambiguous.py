@@ -11,7 +11,7 @@ import pytest
 from checked_texts import checked_texts
 from engine_cases import longest, random_vocabulary, vocabulary_of
 from grammars import random_expressions, random_tails
-from masks import row
+from mask_bits import row
 from naive_engine import NaiveEngine
 from oracle import Oracle
 from shares import parts, share

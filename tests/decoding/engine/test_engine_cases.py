@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engine_cases import longest, vocabulary_of
 from engines import ENGINES, Says, said_by
-from masks import ids
+from mask_bits import ids
 from naive_engine import NaiveEngine
 from paths import TESTS
 from shares import every

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engine_cases import longest, real_store, vocabulary_of
 from grammars import JSON
-from masks import ids, row
+from mask_bits import ids, row
 
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store

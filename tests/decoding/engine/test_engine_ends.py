@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pytest
 from engine_cases import longest, vocabulary_of
-from masks import ids
+from mask_bits import ids
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.grammar.grammar import Conflicts

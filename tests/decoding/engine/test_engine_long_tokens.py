@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from engine_cases import longest, vocabulary_of
 from grammars import JSON
-from masks import ids
+from mask_bits import ids
 from naive_engine import NaiveEngine
 from shares import share
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from masks import check_mask
+from mask_bits import check_mask
 
 from maskwright.analysis.loading import load_grammar
 from maskwright.maskstore.vocabulary import load_vocabulary

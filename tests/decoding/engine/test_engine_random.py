@@ -22,7 +22,7 @@ from engine_cases import (
     random_vocabulary,
     vocabulary_of,
 )
-from masks import row
+from mask_bits import row
 from naive_engine import NaiveEngine, check_endings
 from oracle import Oracle
 from shares import share

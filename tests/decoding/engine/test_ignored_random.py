@@ -7,7 +7,7 @@ import re
 
 import pytest
 from engine_cases import vocabulary_of
-from masks import row
+from mask_bits import row
 from naive_engine import NaiveEngine
 from random_patterns import random_pattern
 from shares import share

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import MAKERS, random_vocabulary
-from masks import row
+from mask_bits import row
 from shares import share
 
 from maskwright.analysis.errors import MaskwrightError

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import numpy.typing as npt
 import pytest
-from masks import ids
+from mask_bits import ids
 from shares import share
 
 import maskwright as mw

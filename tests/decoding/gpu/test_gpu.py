@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
-from masks import ids, row
+from mask_bits import ids, row
 from paths import ROOT
 from shares import share
 

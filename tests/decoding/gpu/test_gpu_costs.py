@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import longest, vocabulary_of
-from masks import ids, row
+from mask_bits import ids, row
 from numba.core import config
 from paths import ROOT
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engine_cases import longest, vocabulary_of
 from fake_cuda import FakeCuda, FakeNumba, FakeTorch, as_array, kernels
-from masks import ids, row
+from mask_bits import ids, row
 
 from maskwright.decoding.gpu import devices, gpu
 from maskwright.decoding.logits import apply_rows, staging

@@ -17,7 +17,7 @@ from engine_cases import (
     random_vocabulary,
     vocabulary_of,
 )
-from masks import ids
+from mask_bits import ids
 from stores import small_store
 
 import maskwright as mw

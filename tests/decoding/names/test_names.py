@@ -10,7 +10,7 @@ import string
 import numpy as np
 import pytest
 from engine_cases import contextual, longest, vocabulary_of
-from masks import row
+from mask_bits import row
 
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, UnknownNameError

@@ -16,7 +16,7 @@ from engine_cases import (
     random_vocabulary,
     samples,
 )
-from masks import ids
+from mask_bits import ids
 from naive_engine import NaiveEngine
 from naive_names import continuation, spelled
 from shares import share

@@ -15,7 +15,7 @@ from engine_cases import (
     random_vocabulary,
     samples,
 )
-from masks import row
+from mask_bits import row
 from naive_engine import NaiveEngine
 from naive_names import continuation, is_left, spelled
 from shares import share

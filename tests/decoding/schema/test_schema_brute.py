@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import ids
+from mask_bits import ids
 from paths import SHARED
 from shares import share
 

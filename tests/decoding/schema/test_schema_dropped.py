@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import mask_of
+from mask_bits import mask_of
 from schema_masks import TOKENS, VOCABULARY
 from shares import share
 

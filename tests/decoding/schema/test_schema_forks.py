@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import check_mask
+from mask_bits import check_mask
 from paths import SHARED
 
 import maskwright as mw

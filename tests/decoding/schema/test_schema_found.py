@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import check_mask
+from mask_bits import check_mask
 
 import maskwright as mw
 from maskwright.decoding.matcher import Matcher

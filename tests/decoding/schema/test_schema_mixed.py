@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from json_endings import JsonEndings
-from masks import mask_of
+from mask_bits import mask_of
 from mixed_schemas import schema, whole_texts
 from naive_json_texts import is_legal
 from schema_masks import END, TOKENS, VOCABULARY, expected

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from masks import ids
+from mask_bits import ids
 from shares import share
 
 import maskwright as mw

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_automaton
 from jitted import kernels_put_back
-from masks import ids
+from mask_bits import ids
 from paths import SHARED
 from shares import share
 

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
-from masks import row
+from mask_bits import row
 from naive import Earley
 from own_process import prints_the_same
 from shares import share

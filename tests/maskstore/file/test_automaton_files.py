@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from masks import ids
+from mask_bits import ids
 from stores import (
     COMMITTED,
     COMMITTED_ALLOWED,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from grammars import random_expressions, random_grammar
-from masks import mask_of
+from mask_bits import mask_of
 
 import maskwright as mw
 from maskwright.maskstore.table.check import check_table
