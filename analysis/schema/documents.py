@@ -164,6 +164,7 @@ class Document:
         self._scopes: dict[int, tuple[Any, tuple[str, ...]]] = {}  # by identity, which the resolver keeps
         self._constants: dict[str, int] = {}
         self._followed: dict[tuple[str, int], int] = {}
+        self._doubled: set[str] = set()
         self._is_checked = with_names
         self.draft = self._draft(schema, "", default_draft)
         resolver = self._resolver(self.draft) if with_names else None
@@ -206,7 +207,9 @@ class Document:
         registry: Any = jsonschema_specifications.REGISTRY
         resource: Any = referencing.Resource
         pairs = [(uri, made(one, uri, self._draft(one, uri, draft))) for uri, one in self.documents.items()]
-        return registry.with_resources(pairs).resolver_with_root(made(self.schema, "", draft))
+        root = made(self.schema, "", draft)
+        self._doubled = _doubled([("", root), *pairs])
+        return registry.with_resources(pairs).resolver_with_root(root)
 
     def pointer(self, location: int) -> str:
         """The JSON pointer of a location in its document, behind the URI of another document."""
@@ -355,18 +358,32 @@ class Document:
 
         name = reference[2:] if re.match(r"\./[^:]+$", reference) else reference
         try:
-            is_recursive = keyword == "$recursiveRef"
-            target = dialects.lookup_recursive_ref(resolver) if is_recursive else resolver.lookup(name)
+            doubled = self._doubled and self._doubled_by(name, keyword, resolver)
+            if doubled:
+                target = None
+            elif keyword == "$recursiveRef":
+                target = dialects.lookup_recursive_ref(resolver)
+            else:
+                target = resolver.lookup(name)
         except (referencing.exceptions.Unresolvable, ValueError, TypeError, LookupError, AttributeError) as error:
             if reference.startswith("#") or isinstance(error, referencing.exceptions.PointerToNowhere):
                 raise self.error(number, keyword, f"the reference {reference!r} leads to nothing") from error
             return self._elsewhere(reference, number, keyword)
+        if target is None:
+            raise self.error(number, keyword, f"different subschemas have the name {doubled!r}; name each differently")
         place = reference[1:] if reference.startswith("#/") else reference
         if target.contents is self.schema:
             place = ""
         draft = self._draft(self.documents.get(target.resolver._base_uri), place, self.drafts[number])
         draft = self._draft(target.contents, place, draft)
         return self._location(target.contents, (place,), draft, target.resolver)
+
+    def _doubled_by(self, reference: str, keyword: str, resolver: Any) -> str:
+        """The name of different subschemas to which a reference goes; "" if it has but one."""
+        uri, _, fragment = urljoin(resolver._base_uri, reference).partition("#")
+        uris = [each for each, _ in resolver.dynamic_scope()] if keyword == "$dynamicRef" else []
+        names = [uri, *(f"{each}#{unquote(fragment)}" for each in [uri, *uris])]
+        return next((name for name in names if name in self._doubled), "")
 
     def _elsewhere(self, reference: str, number: int, keyword: str) -> int:
         """The location of a schema in a document that is not given."""
@@ -399,6 +416,28 @@ def read_document(
         return read(Document(schema, documents, default_draft))
     except NamesMatter:
         return read(Document(schema, documents, default_draft, True))
+
+
+def _doubled(resources: list[tuple[str, Any]]) -> set[str]:
+    """Identifiers, and anchors behind `#`, of different subschemas. resources : with their URIs."""
+    from referencing.exceptions import CannotDetermineSpecification
+
+    owners = {uri: resource.contents for uri, resource in resources}
+    doubled = set()
+    while resources:
+        base, resource = resources.pop()
+        try:
+            name = resource.id()
+            uri = base if name is None else urljoin(base, name)
+            names = [f"{uri}#{anchor.name}" for anchor in resource.anchors()] + [uri] * (name is not None)
+            resources += [(uri, inside) for inside in resource.subresources()]
+        except (ValueError, TypeError, LookupError, AttributeError, CannotDetermineSpecification):
+            continue  # no schema, which a reference to a name says
+        for name in names:
+            owner = owners.setdefault(name, resource.contents)
+            if owner is not resource.contents and repr(owner) != repr(resource.contents):
+                doubled.add(name)
+    return doubled
 
 
 def _id_keyword(draft: int) -> str:
