@@ -8,11 +8,11 @@ their places, and the keywords that do nothing there.
 
 from __future__ import annotations
 
-import copy
 import difflib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from time import thread_time
 from typing import Any, Literal, NamedTuple
 
 from maskwright.analysis.arguments import printable
@@ -26,9 +26,9 @@ from maskwright.analysis.schema.formats import FORMATS, NOT_REGULAR
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.shapes import NO_NODE
 
-MOST_TRIES, MOST_READ = 300, 1_000_000
-"""BOUND: how often a schema is read to find the keywords, 20 times at least; and the characters
-that are read in all."""
+LEAST_TRIES, MOST_TRIES, MOST_READ, MOST_SECONDS = 20, 300, 1_000_000, 2
+"""BOUND: how often a schema is read to find the keywords, at least and at most; the characters that
+are read in all; and the CPU time, for schemas that take long by what they say."""
 
 MOST_SHOWN = 6
 """Keywords that a message names."""
@@ -38,6 +38,9 @@ _BY_NAME, _LISTS, _ONES = k.WITH_NAMED - {"dependencies"}, k.WITH_LIST - {"oneOf
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
 """Keywords that stay, since others would mean something else without them: their subschemas become
 `true` instead."""
+
+
+_Path = tuple[str | int, ...]
 
 
 class Stated(NamedTuple):
@@ -78,12 +81,12 @@ def contradiction(
     """
     if not isinstance(schema, dict):
         return ()
-    search = _Search(copy.deepcopy(schema), documents, default_draft)
-    if not search.is_empty():
+    search = _Search(schema, documents, default_draft)
+    if not search.is_empty({}):
         return ()
-    search.shrink("", search.schema)
-    found = search.stated
-    return () if any(one.keyword.startswith("unevaluated") for one in found) else tuple(found)
+    search.leave_out([*search.parts(schema)])
+    found = tuple(search.stated(_without(schema, search.gone)))
+    return () if any(one.keyword.startswith("unevaluated") for one in found) else found
 
 
 def in_words(found: tuple[Stated, ...], pointer: str = "") -> str:
@@ -108,104 +111,103 @@ def in_words(found: tuple[Stated, ...], pointer: str = "") -> str:
 
 
 class _Search:
-    """schema : changes, and no value ever satisfies it."""
+    """Which parts of a schema without a value are not needed for that.
+
+    A part is known by the keys and offsets that lead to it.
+
+    gone : those that were left out, and whether `true` stands in their place.
+    """
 
     def __init__(self, schema: dict[str, Any], documents: Mapping[str, Any] | None, draft: int) -> None:
         self.schema, self.documents = schema, documents
         self.draft = draft_named(schema.get("$schema")) or draft
-        self.stated: list[Stated] = []
-        self.left = max(20, min(MOST_TRIES, MOST_READ // len(spelled_out(schema))))
+        self.gone: dict[_Path, bool] = {}
+        self.left = max(LEAST_TRIES, min(MOST_TRIES, MOST_READ // len(spelled_out(schema))))
+        self.last_of_least, self.end = self.left - LEAST_TRIES, thread_time() + MOST_SECONDS
 
-    def is_empty(self) -> bool:
+    def is_empty(self, gone: Mapping[_Path, bool]) -> bool:
+        """Whether no value satisfies the schema without some parts; False past the bounds."""
         self.left -= 1
-        if self.left < 0:
+        if self.left < 0 or (self.left < self.last_of_least and thread_time() > self.end):
             return False
+        left = _without(self.schema, gone)
         try:
-            build_graph(self.schema, documents=self.documents, lenient=True, default_draft=self.draft)
+            build_graph(left, documents=self.documents, lenient=True, default_draft=self.draft)
         except EmptySchemaError:
             return True
         except MaskwrightError:
-            pass  # malformed without it
+            pass  # malformed without them
         return False
 
-    def needed(self, names: list[Any], put: Callable[[set[Any]], None]) -> list[Any]:
-        """Those of some names without any of which there would be a value.
+    def leave_out(self, parts: list[tuple[_Path, bool]]) -> None:
+        """Leave out those parts without which there is still no value, one by one in their order.
 
-        put : leaves all other names out.
+        PERF: many at once where none of them is needed.
         """
-        kept = dict.fromkeys(names)
+        parts = [part for part in parts if not any([part[0][:n] in self.gone for n in range(1, len(part[0]))])]
+        if parts and self.is_empty(self.gone | dict(parts)):
+            self.gone |= dict(parts)
+        elif len(parts) > 1:
+            self.leave_out(parts[: len(parts) // 2])
+            self.leave_out(parts[len(parts) // 2 :])
 
-        def leave_out(some: list[Any]) -> None:
-            left_out = set(some)
-            rest = dict.fromkeys(name for name in kept if name not in left_out)
-            put(set(rest))
-            if self.is_empty():
-                for name in some:
-                    del kept[name]
-                return
-            put(set(kept))
-            if len(some) > 1:
-                leave_out(some[: len(some) // 2])
-                leave_out(some[len(some) // 2 :])
+    def keywords(self, schema: dict[str, Any]) -> dict[str, bool]:
+        """The keywords that may contradict others, and whether each can be left out."""
+        if "$ref" in schema and self.draft <= 7:  # its neighbours are not read
+            return dict.fromkeys(["$ref", *(key for key in schema if key in _BY_NAME)], False)
+        found = {key: key == "items" and "additionalItems" not in schema for key in _OTHERS_DEPEND}
+        said = [key for key in schema if not key.startswith("$") or key in k.REFERENCES or key in found]
+        return {key: found.get(key, True) for key in said if key != "minContains" or schema[key]}
 
-        if names:
-            leave_out(names)
-        return list(kept)
+    def parts(self, schema: dict[str, Any], path: _Path = ()) -> Iterator[tuple[_Path, bool]]:
+        """What can be left out of a subschema, outer parts before those inside."""
+        keywords = self.keywords(schema)
+        yield from [((*path, key), False) for key, can_go in keywords.items() if can_go]
+        for key in keywords:
+            inside = _inside(key, schema[key]) or {}
+            yield from [
+                ((*path, key, *way), key != "required") for way, one in inside.items() if way and one is not True
+            ]
+            for way, one in inside.items():
+                if isinstance(one, dict):
+                    yield from self.parts(one, (*path, key, *way))
 
-    def shrink(self, pointer: str, schema: dict[str, Any]) -> None:
-        """Leave out what is not needed of a subschema, and note what is."""
-        full = dict(schema)
-        if "$ref" in full and self.draft <= 7:
-            self.stated.append(Stated(pointer, "$ref", full["$ref"]))  # its neighbours are not read
-            names = [key for key in full if key in _BY_NAME]
-        else:
-            can_go = [key for key in full if self._can_go(key, full)]
+    def stated(self, schema: dict[str, Any], pointer: str = "") -> Iterator[Stated]:
+        """What a subschema says, of which nothing can be left out."""
+        for key in self.keywords(schema):
+            inside = _inside(key, schema[key])
+            if inside is None or key == "required":
+                yield Stated(pointer, key, schema[key])
+                continue
+            for way, one in inside.items():
+                where = pointer + "".join([f"/{escaped(step)}" for step in (key, *way)])
+                if isinstance(one, dict):
+                    yield from self.stated(one, where)
+                elif one is not True:
+                    yield Stated(where, "", one)
 
-            def put(kept: set[str]) -> None:
-                schema.clear()
-                schema.update((key, full[key]) for key in full if key in kept or key not in can_go)
 
-            kept = self.needed(can_go, put)
-            names = [key for key in schema if key in kept or key in _OTHERS_DEPEND]
-        for key in names:
-            self._inside(f"{pointer}/{escaped(key)}", pointer, key, schema)
+def _inside(key: str, value: Any) -> dict[_Path, Any] | None:
+    """The subschemas of a keyword, or the names of `required`, by the way to each; else None."""
+    if key in _BY_NAME and isinstance(value, dict):
+        return {(name,): one for name, one in value.items()}
+    if (key in _LISTS or key == "required") and isinstance(value, list):
+        return {(i,): one for i, one in enumerate(value)}
+    return {(): value} if key in _ONES and isinstance(value, dict) else None
 
-    @staticmethod
-    def _can_go(key: str, schema: dict[str, Any]) -> bool:
-        if key in _OTHERS_DEPEND or (key == "minContains" and not schema[key]):
-            return key == "items" and "additionalItems" not in schema
-        return not key.startswith("$") or key in k.REFERENCES
 
-    def _inside(self, place: str, pointer: str, key: str, schema: dict[str, Any]) -> None:
-        """What is needed inside a keyword, or the keyword. place : its JSON pointer."""
-        value = schema[key]
-        if key in _BY_NAME and isinstance(value, dict):
-            self._children(place, value, dict(value), value.__setitem__)
-        elif key in _LISTS and isinstance(value, list):
-            self._children(place, value, dict(enumerate(value)), value.__setitem__)
-        elif key in _ONES and isinstance(value, dict):
-            self.shrink(place, value)
-        elif key == "required" and isinstance(value, list):
-            self.needed(
-                list(dict.fromkeys(value)), lambda kept: schema.update(required=[n for n in value if n in kept])
-            )
-            self.stated.append(Stated(pointer, key, schema[key]))
-        else:
-            self.stated.append(Stated(pointer, key, value))
-
-    def _children(self, place: str, value: Any, full: dict[Any, Any], put_one: Callable[[Any, Any], None]) -> None:
-        """What is needed of subschemas by name or number; the others become `true`."""
-
-        def put(kept: set[Any]) -> None:
-            for name, child in full.items():
-                put_one(name, child if name in kept else True)
-
-        for name in self.needed([name for name in full if full[name] is not True], put):
-            where = f"{place}/{escaped(name)}"
-            if isinstance(full[name], dict):
-                self.shrink(where, full[name])
-            else:
-                self.stated.append(Stated(where, "", full[name]))
+def _without(value: Any, gone: Mapping[_Path, bool], path: _Path = ()) -> Any:
+    """A copy of a value without some parts. path : what leads to it."""
+    if not isinstance(value, dict | list):
+        return value
+    found = {}
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+        place = (*path, key)
+        if place not in gone:
+            found[key] = _without(one, gone, place)
+        elif gone[place]:
+            found[key] = True
+    return found if isinstance(value, dict) else [*found.values()]
 
 
 _CHOOSING = {"anyOf", "oneOf", "if", "not", "$dynamicRef", "$recursiveRef"} | k.DEPENDENT
