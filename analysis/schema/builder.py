@@ -13,12 +13,12 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.arrays import array_drafts, item_terms
 from maskwright.analysis.schema.documents import Document
-from maskwright.analysis.schema.drafts import SCALARS, Doubtful, Draft, has_value, nodes_of
+from maskwright.analysis.schema.drafts import Doubtful, Draft, has_value, nodes_of
 from maskwright.analysis.schema.known_keywords import OF_SCALARS, SAYING
 from maskwright.analysis.schema.normal import Normals
 from maskwright.analysis.schema.objects import member_terms, object_drafts
 from maskwright.analysis.schema.scalars import LEAVES, Leaf, leaf_content, merged, same_leaf, scalar_shape
-from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, Spellings, StringLiterals, Strings
+from maskwright.analysis.schema.shapes import NO_NODE, SCALARS, Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.analysis.schema.strings import counted, either, literals
 
 MOST_NODES = 300_000

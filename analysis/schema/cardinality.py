@@ -15,20 +15,11 @@ import numpy as np
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.drafts import SCALARS, Draft, Patterned, nodes_of, shape_of
+from maskwright.analysis.schema import shapes as s
+from maskwright.analysis.schema.drafts import Draft, Patterned, nodes_of, shape_of
 from maskwright.analysis.schema.keys import n_keys
 from maskwright.analysis.schema.lengths import characters
 from maskwright.analysis.schema.scalars import any_number, merged
-from maskwright.analysis.schema.shapes import (
-    NO_NODE,
-    Arrays,
-    Numbers,
-    Objects,
-    Shape,
-    Spellings,
-    StringLiterals,
-    Strings,
-)
 from maskwright.analysis.schema.strings import both, counted, finite_language, pattern_automaton
 
 MOST_LISTED = 4096
@@ -51,35 +42,35 @@ def n_values(drafts: Sequence[Draft]) -> int | None:
 
     It is None as well for objects and arrays, unless surely none of them has members or items.
     """
-    shapes: list[Shape] = []
+    shapes: list[s.Shape] = []
     texts: set[tuple[bool, bytes]] = set()
     for shape in map(shape_of, drafts):
-        if isinstance(shape, (Objects, Arrays, Patterned)):
+        if isinstance(shape, (s.Objects, s.Arrays, Patterned)):
             if not _is_bare(shape):
                 return None
-            texts.add((False, b"{}" if isinstance(shape, Objects) else b"[]"))
+            texts.add((False, b"{}" if isinstance(shape, s.Objects) else b"[]"))
         else:
             shapes.append(shape)
     for shape in merged(shapes):
         some = listed_texts(shape)
         if some is None:
             return None
-        texts.update((isinstance(shape, (Strings, StringLiterals)), text) for text in some)
+        texts.update((isinstance(shape, (s.Strings, s.StringLiterals)), text) for text in some)
     return len(texts)
 
 
-def _is_bare(shape: Objects | Arrays | Patterned) -> bool:
+def _is_bare(shape: s.Objects | s.Arrays | Patterned) -> bool:
     """Whether a shape's only value is surely `{}` or `[]`."""
-    if isinstance(shape, Objects):
-        return not shape.least and not shape.others and all(node == NO_NODE for node in shape.values)
-    if not isinstance(shape, Arrays) or shape.least or shape.states or shape.contained is not None:
+    if isinstance(shape, s.Objects):
+        return not shape.least and not shape.others and all(node == s.NO_NODE for node in shape.values)
+    if not isinstance(shape, s.Arrays) or shape.least or shape.states or shape.contained is not None:
         return False
-    return shape.most == 0 or all(node == NO_NODE for node in (*shape.prefix[:1], shape.items))
+    return shape.most == 0 or all(node == s.NO_NODE for node in (*shape.prefix[:1], shape.items))
 
 
 def are_fewer(drafts: Sequence[Draft | Patterned], n: int) -> bool:
     """Whether some drafts surely have fewer than `n` values. False for objects and arrays."""
-    shapes = [shape for shape in map(shape_of, drafts) if isinstance(shape, SCALARS)]
+    shapes = [shape for shape in map(shape_of, drafts) if isinstance(shape, s.SCALARS)]
     if len(shapes) < len(drafts):
         return False
     found = 0
@@ -89,16 +80,16 @@ def are_fewer(drafts: Sequence[Draft | Patterned], n: int) -> bool:
     return found < n
 
 
-def listed_texts(shape: Shape) -> tuple[bytes, ...] | None:
+def listed_texts(shape: s.Shape) -> tuple[bytes, ...] | None:
     """One text of each value of scalars; None if there are more than `MOST_LISTED`."""
-    if isinstance(shape, Numbers):
+    if isinstance(shape, s.Numbers):
         return listed_numbers(shape.automaton)
-    if isinstance(shape, Strings):
+    if isinstance(shape, s.Strings):
         return listed_strings(shape)
-    return shape.texts if isinstance(shape, (Spellings, StringLiterals)) else None
+    return shape.texts if isinstance(shape, (s.Spellings, s.StringLiterals)) else None
 
 
-def endless(node: int, shapes_of: Callable[[int], Sequence[Shape]]) -> set[int]:
+def endless(node: int, shapes_of: Callable[[int], Sequence[s.Shape]]) -> set[int]:
     """The nodes, of those that a node's values hold, which certainly have infinitely many values.
 
     shapes_of : the shapes of a node that have a value.
@@ -106,7 +97,7 @@ def endless(node: int, shapes_of: Callable[[int], Sequence[Shape]]) -> set[int]:
     More than `MOST_LISTED` scalars count as infinitely many.
     """
     inside = reachable(
-        [node], lambda one: [part for each in shapes_of(one) for part in nodes_of(each) if part != NO_NODE]
+        [node], lambda one: [part for each in shapes_of(one) for part in nodes_of(each) if part != s.NO_NODE]
     )
     held = {one: shapes_of(one) for one in inside}
     new = {one for one, shapes in held.items() if any(map(_is_long, shapes))}
@@ -117,18 +108,18 @@ def endless(node: int, shapes_of: Callable[[int], Sequence[Shape]]) -> set[int]:
     return found
 
 
-def _is_long(shape: Shape) -> bool:
+def _is_long(shape: s.Shape) -> bool:
     """Whether a shape of scalars has more than `MOST_LISTED` values."""
-    return isinstance(shape, SCALARS) and listed_texts(shape) is None
+    return isinstance(shape, s.SCALARS) and listed_texts(shape) is None
 
 
-def _is_endless(shape: Shape, found: set[int], held: Mapping[int, Sequence[Shape]]) -> bool:
+def _is_endless(shape: s.Shape, found: set[int], held: Mapping[int, Sequence[s.Shape]]) -> bool:
     """Whether a shape certainly has infinitely many values. found : nodes that have."""
-    if isinstance(shape, Objects):
+    if isinstance(shape, s.Objects):
         if shape.most is not None and shape.most <= shape.required.count(True):
             return not found.isdisjoint(compress(shape.values, shape.required))
         return any(held.get(one) for one in shape.others) or not found.isdisjoint(shape.values)
-    if not isinstance(shape, Arrays) or shape.most == 0 or shape.states:
+    if not isinstance(shape, s.Arrays) or shape.most == 0 or shape.states:
         return False
     if shape.contained is not None and shape.most is not None:
         return False
@@ -151,7 +142,7 @@ def plain_numbers(dfa: Dfa) -> Dfa:
 
 
 @Kept
-def listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
+def listed_strings(shape: s.Strings) -> tuple[bytes, ...] | None:
     """All strings, None if there are more than `MOST_LISTED`."""
     dfa, least, most = shape
     if most is not None and most <= MOST_COUNTED:
@@ -165,11 +156,11 @@ def listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
     return tuple([text for text, n in zip(texts, lengths, strict=True) if least <= n and (most is None or n <= most)])
 
 
-def _counted(shape: Shape, n: int) -> int:
+def _counted(shape: s.Shape, n: int) -> int:
     """The number of a shape's scalars if it is below `n`; else some number of `n` or more."""
-    if isinstance(shape, (Spellings, StringLiterals)):
+    if isinstance(shape, (s.Spellings, s.StringLiterals)):
         return len(shape.texts)
-    if isinstance(shape, Numbers):
+    if isinstance(shape, s.Numbers):
         if shape == any_number():
             return n
         plain = plain_numbers(shape.automaton)
@@ -177,7 +168,7 @@ def _counted(shape: Shape, n: int) -> int:
         if count is None or count >= n:
             return n
         return n if _has_other_wholes(shape.automaton) else count
-    return _n_strings(shape, n) if isinstance(shape, Strings) else n
+    return _n_strings(shape, n) if isinstance(shape, s.Strings) else n
 
 
 def _has_other_wholes(numbers: Dfa) -> bool:
@@ -196,7 +187,7 @@ def _has_other_wholes(numbers: Dfa) -> bool:
 
 
 @Kept
-def _n_strings(shape: Strings, n: int) -> int:
+def _n_strings(shape: s.Strings, n: int) -> int:
     """The number of strings if it is below `n`; else some number of `n` or more."""
     dfa, least, most = shape
     if dfa is None:

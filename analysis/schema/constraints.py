@@ -18,14 +18,8 @@ from typing import Any, Self
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.kept import size
 from maskwright.analysis.marks import part_of_format
+from maskwright.analysis.schema import strings
 from maskwright.analysis.schema.formats import LONGEST, ONE_SIDED
-from maskwright.analysis.schema.strings import (
-    format_automaton,
-    has_automaton,
-    pattern_parts,
-    repeated_class,
-    widest_format,
-)
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
 TYPES = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -145,13 +139,13 @@ class Pattern(Constraint):
         return len(self.text)
 
     def outside(self, pointer: str) -> list[Clause]:
-        repeated = repeated_class(self.text) if self.is_found and self.is_counted else None
-        if repeated is None or has_automaton(self.text):
+        repeated = strings.repeated_class(self.text) if self.is_found and self.is_counted else None
+        if repeated is None or strings.has_automaton(self.text):
             return [(Pattern(self.text, not self.is_found, self.is_counted),)]
         return [(Pattern(self.text, False, False),), *Length(*repeated[1:]).outside(pointer)]
 
     def admits(self, value: Any) -> bool:
-        letters, least, most = pattern_parts(self.text, self.is_counted)
+        letters, least, most = strings.pattern_parts(self.text, self.is_counted)
         text = value.encode("utf-8", "surrogatepass")
         return (Length(least, most).admits(value) and letters.matches(text)) == self.is_found
 
@@ -175,7 +169,7 @@ class Format(Constraint):
     def admits(self, value: Any) -> bool:
         if part_of_format(self.name) is not None:
             raise SchemaError("a part of another language is combined with constants of strings: say one of the two")
-        dfa = format_automaton(self.name) if self.is_one else widest_format(self.name)
+        dfa = strings.format_automaton(self.name) if self.is_one else strings.widest_format(self.name)
         is_short = not self.is_one or Length(0, LONGEST.get(self.name)).admits(value)
         text = value.encode("utf-8", "surrogatepass")
         return dfa is None or (dfa.matches(text) == self.is_one and is_short)

@@ -11,17 +11,8 @@ from typing import NamedTuple
 
 from maskwright.analysis.graphs import predecessors, reachable
 from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema import shapes as s
 from maskwright.analysis.schema.keys import n_keys
-from maskwright.analysis.schema.shapes import (
-    Arrays,
-    ItemState,
-    Numbers,
-    Objects,
-    Shape,
-    Spellings,
-    StringLiterals,
-    Strings,
-)
 
 
 class Patterned(NamedTuple):
@@ -33,7 +24,7 @@ class Patterned(NamedTuple):
         set that is not there has no key beside the named ones.
     """
 
-    objects: Objects
+    objects: s.Objects
     automata: tuple[Dfa, ...]
     classes: dict[int, int]
 
@@ -44,31 +35,28 @@ class Doubtful(NamedTuple):
     refused : JSON pointer and reason of what it leaves out.
     """
 
-    shape: Shape | Patterned
+    shape: s.Shape | Patterned
     refused: tuple[tuple[str, str], ...]
 
 
-Draft = Shape | Patterned | Doubtful
-
-SCALARS = (Spellings, Numbers, StringLiterals, Strings)
-"""The shapes without nodes inside."""
+Draft = s.Shape | Patterned | Doubtful
 
 
-def shape_of(draft: Draft) -> Shape | Patterned:
+def shape_of(draft: Draft) -> s.Shape | Patterned:
     """What a draft says, doubtful or not."""
     return draft.shape if isinstance(draft, Doubtful) else draft
 
 
 def nodes_of(draft: Draft) -> Sequence[int]:
     """The nodes of a draft's members or items."""
-    if draft.__class__ in SCALARS:
+    if draft.__class__ in s.SCALARS:
         return ()
     draft = shape_of(draft)
     if isinstance(draft, Patterned):
         return (*draft.objects.values, *draft.classes.values())
-    if isinstance(draft, Objects):
+    if isinstance(draft, s.Objects):
         return draft.values + draft.others
-    return draft.item_nodes if isinstance(draft, Arrays) else ()
+    return draft.item_nodes if isinstance(draft, s.Arrays) else ()
 
 
 def _needed(draft: Draft) -> Iterator[int] | None:
@@ -76,16 +64,16 @@ def _needed(draft: Draft) -> Iterator[int] | None:
 
     Returns None where that is no matter of certain nodes: where limits leave a choice, or no value.
     """
-    if draft.__class__ in SCALARS:
+    if draft.__class__ in s.SCALARS:
         return iter(())
     draft = shape_of(draft)
     objects = draft.objects if isinstance(draft, Patterned) else draft
-    if isinstance(objects, Objects):
+    if isinstance(objects, s.Objects):
         n_required = objects.required.count(True)
         if objects.least > n_required or (objects.most is not None and objects.most < n_required):
             return None
         return compress(objects.values, objects.required)
-    if isinstance(objects, Arrays):
+    if isinstance(objects, s.Arrays):
         is_empty = objects.most is not None and objects.most < objects.least
         if objects.states or objects.contained is not None or is_empty:
             return None
@@ -99,10 +87,10 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
     if (needed := _needed(draft)) is not None:
         return all(map(is_there, needed))
     draft = shape_of(draft)
-    if isinstance(draft, Arrays):
+    if isinstance(draft, s.Arrays):
         return _array_exists(draft, is_there)
     objects = draft.objects if isinstance(draft, Patterned) else draft
-    assert isinstance(objects, Objects)
+    assert isinstance(objects, s.Objects)
     if objects.most is not None and objects.most < max(sum(objects.required), objects.least):
         return False
     if not all(map(is_there, compress(objects.values, objects.required))):
@@ -118,7 +106,7 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
     return count is None or count >= missing
 
 
-def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
+def _array_exists(arrays: s.Arrays, is_there: Callable[[int], bool]) -> bool:
     """Whether some number of items is possible: each in the set, not in it, or either."""
     if arrays.states:
         states = arrays.states
@@ -150,7 +138,7 @@ def _array_exists(arrays: Arrays, is_there: Callable[[int], bool]) -> bool:
     return contained.most is None or forced + (0 if outside else more) <= contained.most
 
 
-def living_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) -> tuple[ItemState, ...]:
+def living_states(states: Sequence[s.ItemState], is_there: Callable[[int], bool]) -> tuple[s.ItemState, ...]:
     """The states that are reached and can reach an end by nodes that `is_there` names; () for none.
 
     The first one stays the first.
@@ -164,7 +152,7 @@ def living_states(states: Sequence[ItemState], is_there: Callable[[int], bool]) 
     kept = [number for number in reachable([0], edges.__getitem__) if number in alive]
     place = {number: i for i, number in enumerate(kept)}
     return tuple(
-        ItemState(
+        s.ItemState(
             states[number].is_end, tuple([(node, place[after]) for node, after in moves[number] if after in place])
         )
         for number in kept
@@ -184,7 +172,7 @@ def living(drafts: Mapping[int, Sequence[Draft]]) -> set[int]:
     # most nodes stand behind those whose parts they are, so that one pass decides most of them
     for first in reversed(list(drafts)):
         some = drafts[first]
-        is_new = not some or some[0].__class__ not in SCALARS
+        is_new = not some or some[0].__class__ not in s.SCALARS
         if is_new:
             todo = [(first, draft, _needed(draft)) for draft in some]
         else:

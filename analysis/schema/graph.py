@@ -13,34 +13,14 @@ from maskwright.analysis.arguments import clip
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
 from maskwright.analysis.marks import MARK
+from maskwright.analysis.schema import shapes as s
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.cardinality import are_fewer, endless, listed_texts, n_values
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, draft_named, read_document
-from maskwright.analysis.schema.drafts import (
-    SCALARS,
-    Doubtful,
-    Draft,
-    Patterned,
-    has_value,
-    living,
-    living_states,
-    shape_of,
-)
+from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, has_value, living, living_states, shape_of
 from maskwright.analysis.schema.endless import goes_on_for_ever
 from maskwright.analysis.schema.keys import with_classes
 from maskwright.analysis.schema.scalars import merged
-from maskwright.analysis.schema.shapes import (
-    NO_NODE,
-    Arrays,
-    ItemState,
-    Numbers,
-    Objects,
-    SchemaGraph,
-    Shape,
-    Spellings,
-    StringLiterals,
-    Strings,
-)
 
 
 def build_graph(
@@ -51,7 +31,7 @@ def build_graph(
     is_natural: bool = False,
     lenient: bool = False,
     default_draft: int = DEFAULT_DRAFT,
-) -> SchemaGraph:
+) -> s.SchemaGraph:
     """The values of a schema.
 
     A JSON text is an instance if and only if the graph has its value, except that numbers whose
@@ -76,10 +56,10 @@ def build_graph(
     name = schema.get("$schema") if lenient and isinstance(schema, dict) else None
     is_unknown = isinstance(name, str) and draft_named(name) is None
 
-    def read(document: Document) -> SchemaGraph:
+    def read(document: Document) -> s.SchemaGraph:
         builder = Builder(document, key_order == "schema", is_natural)
         root = builder.node([2 * document.followed(document.root)])
-        drafts = {} if root == NO_NODE else builder.reached(root)
+        drafts = {} if root == s.NO_NODE else builder.reached(root)
         return _Finisher(builder, drafts, lenient).graph(root)
 
     found = read_document({**schema, "$schema": None} if is_unknown else schema, documents, default_draft, read)
@@ -103,7 +83,7 @@ class _Finisher:
         self.left_out: dict[tuple[str, str], None] = {}
         self._listed: dict[int, int] = {}  # node of items of a unique array -> the node with its values listed
 
-    def graph(self, root: int) -> SchemaGraph:
+    def graph(self, root: int) -> s.SchemaGraph:
         """The graph.
 
         Raises: SchemaError if it is empty, or something is refused and not `lenient`.
@@ -115,16 +95,16 @@ class _Finisher:
                 raise self.builder.document.error(where, "", "no value satisfies the schema", EmptySchemaError)
             if not self.builder.has_unique or not self._unique_arrays():
                 break
-        return SchemaGraph(self._as_they_are() or self._numbered(root), 0, tuple(self.left_out))
+        return s.SchemaGraph(self._as_they_are() or self._numbered(root), 0, tuple(self.left_out))
 
-    def _as_they_are(self) -> tuple[tuple[Shape, ...], ...] | None:
+    def _as_they_are(self) -> tuple[tuple[s.Shape, ...], ...] | None:
         """The nodes by the builder's numbers, where all were reached and are final; else None.
 
         PERF: most schemas are such, and take a tenth less. The builder's first node is the root.
         """
         if not len(self.alive) == len(self.drafts) == len(self.builder.terms):
             return None
-        nodes: list[tuple[Shape, ...]] = []
+        nodes: list[tuple[s.Shape, ...]] = []
         for node in range(len(self.drafts)):
             shapes = [draft for draft in self.drafts[node] if _is_final(draft)]
             if len(shapes) < len(self.drafts[node]):
@@ -132,20 +112,20 @@ class _Finisher:
             nodes.append(merged(shapes))
         return tuple(nodes)
 
-    def _numbered(self, root: int) -> tuple[tuple[Shape, ...], ...]:
+    def _numbered(self, root: int) -> tuple[tuple[s.Shape, ...], ...]:
         """The nodes that are reached from the root, which comes first."""
         numbers = {root: 0}
         order = [root]
-        nodes: list[tuple[Shape, ...]] = []
+        nodes: list[tuple[s.Shape, ...]] = []
         leaves: dict[tuple[int, ...], int] = {}
 
         def number(node: int) -> int:
             if node not in self.alive:
-                return NO_NODE
+                return s.NO_NODE
             found = numbers.get(node)
             if found is None:
                 drafts = self.drafts[node]
-                if all([draft.__class__ in SCALARS for draft in drafts]):
+                if all([draft.__class__ in s.SCALARS for draft in drafts]):
                     key = tuple(map(id, drafts))
                     found = leaves.setdefault(key, len(order))
                 else:
@@ -157,9 +137,9 @@ class _Finisher:
 
         for node in order:  # grows while it is read
             look()
-            shapes: list[Shape] = []
+            shapes: list[s.Shape] = []
             for draft in self.drafts[node]:
-                if draft.__class__ in SCALARS:
+                if draft.__class__ in s.SCALARS:
                     shapes.append(draft)
                     continue
                 try:
@@ -172,7 +152,7 @@ class _Finisher:
     def _has_value(self, draft: Draft) -> bool:
         return has_value(draft, self.alive.__contains__)
 
-    def _finished(self, draft: Draft, number: Callable[[int], int]) -> Iterator[Shape]:
+    def _finished(self, draft: Draft, number: Callable[[int], int]) -> Iterator[s.Shape]:
         """The shape of a draft, none if it has no value."""
         if not self._has_value(draft):
             return
@@ -184,27 +164,27 @@ class _Finisher:
                     )
                 self.left_out[pointer, reason] = None
             draft = draft.shape
-        if isinstance(draft, (Objects, Patterned)):
+        if isinstance(draft, (s.Objects, Patterned)):
             yield self._object(draft, number)
-        elif isinstance(draft, Arrays):
+        elif isinstance(draft, s.Arrays):
             yield self._array(draft, number)
         else:
             yield draft
 
-    def _object(self, draft: Objects | Patterned, number: Callable[[int], int]) -> Objects:
+    def _object(self, draft: s.Objects | Patterned, number: Callable[[int], int]) -> s.Objects:
         """The shape of objects, with an automaton of other keys; few keys become named ones."""
         objects = draft.objects if isinstance(draft, Patterned) else draft
         others = tuple([number(node) for node in objects.others if node in self.alive])
         found = objects._replace(values=tuple(map(number, objects.values)), others=others)
-        if isinstance(draft, Objects):
+        if isinstance(draft, s.Objects):
             return found
         nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
         return with_classes(found, draft.automata, nodes)
 
-    def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
+    def _array(self, draft: s.Arrays, number: Callable[[int], int]) -> s.Arrays:
         if draft.states:
             states = living_states(draft.states, self.alive.__contains__)
-            moved = (ItemState(one.is_end, tuple([(number(node), to) for node, to in one.moves])) for one in states)
+            moved = (s.ItemState(one.is_end, tuple([(number(node), to) for node, to in one.moves])) for one in states)
             return draft._replace(states=tuple(moved))
         contained = draft.contained
         most = draft.most
@@ -216,19 +196,19 @@ class _Finisher:
                 most = i
                 break
             prefix.append(number(node))
-            inside.append(number(contained.prefix[i]) if contained else NO_NODE)
-        items = inner = NO_NODE
+            inside.append(number(contained.prefix[i]) if contained else s.NO_NODE)
+        items = inner = s.NO_NODE
         if most is None or most > len(prefix):
             items = number(draft.items)
-            inner = number(contained.items) if contained else NO_NODE
-            if items == inner == NO_NODE:
+            inner = number(contained.items) if contained else s.NO_NODE
+            if items == inner == s.NO_NODE:
                 most = len(prefix)
         if contained is not None:
-            if inner == NO_NODE and all(node == NO_NODE for node in inside):
+            if inner == s.NO_NODE and all(node == s.NO_NODE for node in inside):
                 contained = None
             else:
                 contained = contained._replace(prefix=tuple(inside), items=inner)
-        return Arrays(tuple(prefix), items, draft.least, most, contained, draft.is_unique, draft.is_deep)
+        return s.Arrays(tuple(prefix), items, draft.least, most, contained, draft.is_unique, draft.is_deep)
 
     # -- arrays without equal items
 
@@ -237,15 +217,15 @@ class _Finisher:
         is_changed = False
         for node, drafts in list(self.drafts.items()):
             for i, draft in enumerate(drafts):
-                if draft.__class__ is Objects or draft.__class__ in SCALARS:
+                if draft.__class__ is s.Objects or draft.__class__ in s.SCALARS:
                     continue
                 shape = shape_of(draft)
-                if not isinstance(shape, Arrays) or not shape.is_unique or not self._has_value(draft):
+                if not isinstance(shape, s.Arrays) or not shape.is_unique or not self._has_value(draft):
                     continue
                 refused = draft.refused if isinstance(draft, Doubtful) else ()
                 changed, reason = self._unique(shape)
                 if changed is None:
-                    drafts[i] = Arrays((), NO_NODE, 1, 0)  # no value
+                    drafts[i] = s.Arrays((), s.NO_NODE, 1, 0)  # no value
                     is_changed = True
                     continue
                 if reason:
@@ -254,19 +234,19 @@ class _Finisher:
                 drafts[i] = Doubtful(changed, refused) if refused else changed
         return is_changed
 
-    def _unique(self, arrays: Arrays) -> tuple[Arrays | None, str]:
+    def _unique(self, arrays: s.Arrays) -> tuple[s.Arrays | None, str]:
         """What a unique array becomes: None if it has no value; and why it cannot be unique."""
-        final = self._array(arrays, lambda node: node if node in self.alive else NO_NODE)
+        final = self._array(arrays, lambda node: node if node in self.alive else s.NO_NODE)
         if final.most is not None and final.most < 2:
             return final._replace(is_unique=False), ""
-        inside = [node for node in final.item_nodes if node != NO_NODE]
+        inside = [node for node in final.item_nodes if node != s.NO_NODE]
         counts: dict[int, int | None] = {}
         is_deep = False
         for node in dict.fromkeys(inside):
             shapes = self._alive_shapes(node)
-            if any(isinstance(one, Spellings) and max(one.texts)[0] == MARK for one in shapes):
+            if any(isinstance(one, s.Spellings) and max(one.texts)[0] == MARK for one in shapes):
                 return arrays._replace(is_unique=False), "items of another language are compared"
-            has_containers = any(isinstance(one, (Arrays, Objects)) for one in shapes)
+            has_containers = any(isinstance(one, (s.Arrays, s.Objects)) for one in shapes)
             is_deep = is_deep or has_containers
             counts[node] = None if has_containers else self._list(node)
         listed = self._array(final, lambda node: self._listed.get(node, node))
@@ -281,7 +261,7 @@ class _Finisher:
         if not limits and not is_deep:
             if all(_can_be_compared(self._alive_shapes(self._listed.get(node, node))) for node in counts):
                 return listed, ""
-        elif len(counts) == 1 and not is_deep and (final.items != NO_NODE or len(final.prefix) <= limits[0]):
+        elif len(counts) == 1 and not is_deep and (final.items != s.NO_NODE or len(final.prefix) <= limits[0]):
             most = limits[0] if listed.most is None else min(listed.most, limits[0])
             if listed.least > most:
                 return None, ""
@@ -290,7 +270,7 @@ class _Finisher:
             return arrays._replace(is_unique=False), "items of different finite sets are compared"
         return final._replace(is_deep=True), ""
 
-    def _unique_states(self, final: Arrays, listed: Arrays, counts: dict[int, int | None]) -> tuple[Arrays, str]:
+    def _unique_states(self, final: s.Arrays, listed: s.Arrays, counts: dict[int, int | None]) -> tuple[s.Arrays, str]:
         """As `_unique`, where items have states. counts : the number of values of each node."""
         if None not in counts.values():
             return listed, ""
@@ -301,7 +281,7 @@ class _Finisher:
         if not is_known:
             return final._replace(is_unique=False), "`contains` with `uniqueItems`, of items of a finite set"
         shapes = [self._alive_shapes(self._listed.get(node, node)) for node in counts]
-        has_containers = any(isinstance(one, (Arrays, Objects)) for some in shapes for one in some)
+        has_containers = any(isinstance(one, (s.Arrays, s.Objects)) for some in shapes for one in some)
         if not has_containers and not any(counts.values()) and all(map(_can_be_compared, shapes)):
             return listed, ""
         return final._replace(is_deep=True), ""
@@ -310,7 +290,7 @@ class _Finisher:
         """Whether a node of items has infinitely many values, or as many as do not matter."""
         return node in endless(node, self._alive_shapes)
 
-    def _alive_shapes(self, node: int) -> list[Shape]:
+    def _alive_shapes(self, node: int) -> list[s.Shape]:
         found = [shape_of(draft) for draft in self.drafts[node] if self._has_value(draft)]
         return [shape.objects if isinstance(shape, Patterned) else shape for shape in found]
 
@@ -320,15 +300,15 @@ class _Finisher:
         Of sets with few values a node is made in which they are listed.
         """
         shapes = self._alive_shapes(node)
-        found: list[Shape] = []
+        found: list[s.Shape] = []
         is_infinite = False
         for shape in merged(shapes):
             texts = listed_texts(shape)
             is_infinite = is_infinite or texts is None
-            if texts and isinstance(shape, Numbers):
-                shape = Spellings(texts)
-            elif texts and isinstance(shape, Strings):
-                shape = StringLiterals(texts)
+            if texts and isinstance(shape, s.Numbers):
+                shape = s.Spellings(texts)
+            elif texts and isinstance(shape, s.Strings):
+                shape = s.StringLiterals(texts)
             found.append(shape)
         if found != shapes and node not in self._listed:
             self._listed[node] = self.builder.another(node)
@@ -339,32 +319,32 @@ class _Finisher:
             self.alive.add(self._listed[node])
         if is_infinite:
             return None
-        return sum(len(one.texts) for one in merged(found) if isinstance(one, (Spellings, StringLiterals)))
+        return sum(len(one.texts) for one in merged(found) if isinstance(one, (s.Spellings, s.StringLiterals)))
 
 
-def _is_final(draft: Draft) -> TypeGuard[Shape]:
+def _is_final(draft: Draft) -> TypeGuard[s.Shape]:
     """Whether a draft is a shape with values, if all nodes have some: limits need a closer look."""
-    if isinstance(draft, Objects):
+    if isinstance(draft, s.Objects):
         return not draft.least and draft.most is None
-    if isinstance(draft, Arrays):
+    if isinstance(draft, s.Arrays):
         is_plain = not draft.prefix and draft.contained is None and not draft.states
-        return is_plain and draft.items != NO_NODE and (draft.most is None or (not draft.least and draft.most > 0))
-    return isinstance(draft, SCALARS)
+        return is_plain and draft.items != s.NO_NODE and (draft.most is None or (not draft.least and draft.most > 0))
+    return isinstance(draft, s.SCALARS)
 
 
-def _can_be_compared(shapes: list[Shape]) -> bool:
+def _can_be_compared(shapes: list[s.Shape]) -> bool:
     """Whether the engine can compare items of some shapes, with infinitely many values.
 
     It can if, wherever an item has begun, infinitely many items begin so, or all but its last
     character is there; or if it is one of the words that the engine knows by their first byte.
     """
-    firsts = [text[0] for one in shapes if isinstance(one, Spellings) for text in one.texts]
-    if any(isinstance(one, Numbers) for one in shapes) or len(set(firsts)) < len(firsts):
+    firsts = [text[0] for one in shapes if isinstance(one, s.Spellings) for text in one.texts]
+    if any(isinstance(one, s.Numbers) for one in shapes) or len(set(firsts)) < len(firsts):
         return False
-    strings = [one for one in shapes if isinstance(one, Strings)]
+    strings = [one for one in shapes if isinstance(one, s.Strings)]
     if any(one.automaton is None and one.most is None for one in strings):
         return True
-    is_alone = len(strings) == 1 and not any(isinstance(one, StringLiterals) for one in shapes)
+    is_alone = len(strings) == 1 and not any(isinstance(one, s.StringLiterals) for one in shapes)
     return is_alone and (
         strings[0].automaton is None or (strings[0].most is None and goes_on_for_ever(strings[0].automaton))
     )

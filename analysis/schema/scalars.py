@@ -15,24 +15,11 @@ from maskwright.analysis.marks import mark, part_of_format
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema import constraints as c
-from maskwright.analysis.schema import numbers
-from maskwright.analysis.schema.drafts import SCALARS
+from maskwright.analysis.schema import numbers, strings
 from maskwright.analysis.schema.formats import LONGEST
 from maskwright.analysis.schema.known_keywords import OF_NUMBERS, OF_STRINGS, SAYING
 from maskwright.analysis.schema.lengths import length_table, lengths_exist
-from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
-from maskwright.analysis.schema.strings import (
-    both,
-    counted,
-    either,
-    format_automaton,
-    literals,
-    pattern_automaton,
-    pattern_parts,
-    utf8,
-    widest_format,
-    without,
-)
+from maskwright.analysis.schema.shapes import SCALARS, Numbers, Shape, Spellings, StringLiterals, Strings
 
 ANY_STRING = Strings(None, 0, None)
 _SPELLED = {None: b"null", False: b"false", True: b"true"}
@@ -78,27 +65,27 @@ def _string(clause: c.Clause) -> Shape | None:
         found: Dfa | None = None
         match one:
             case c.Among(values, True):
-                texts = utf8(values)
+                texts = strings.utf8(values)
                 return StringLiterals(texts) if texts else None
             case c.Among(values, False):
-                texts = utf8(values)
-                dfa = without(dfa or valid_utf8(), literals(texts)) if texts else dfa
+                texts = strings.utf8(values)
+                dfa = strings.without(dfa or valid_utf8(), strings.literals(texts)) if texts else dfa
             case c.Length(low, high):
                 size = size.met(low, high)
             case c.Pattern(text, True, is_counted):
-                found, low, high = pattern_parts(text, is_counted)
+                found, low, high = strings.pattern_parts(text, is_counted)
                 size = size.met(low, high)
             case c.Pattern(text, False, is_counted):
-                other = pattern_automaton(text) if is_counted else pattern_parts(text, False)[0]
-                dfa = without(dfa or valid_utf8(), other)
+                other = strings.pattern_automaton(text) if is_counted else strings.pattern_parts(text, False)[0]
+                dfa = strings.without(dfa or valid_utf8(), other)
             case c.Format(name, True):
-                found = format_automaton(name)
+                found = strings.format_automaton(name)
                 size = size.met(0, LONGEST.get(name))
             case c.Format(name, False):
-                widest = widest_format(name)
-                dfa = without(dfa or valid_utf8(), widest) if widest is not None else dfa
+                widest = strings.widest_format(name)
+                dfa = strings.without(dfa or valid_utf8(), widest) if widest is not None else dfa
         if found is not None:
-            dfa = found if dfa is None else both(dfa, found)
+            dfa = found if dfa is None else strings.both(dfa, found)
     if dfa is not None and dfa == valid_utf8():
         dfa = None
     if size.is_empty:
@@ -125,7 +112,7 @@ def _with_least(dfa: Dfa, least: int) -> tuple[Dfa, int]:
         return dfa, 0
     if dfa.n_states * least > MOST_FOLDED:
         return dfa, least
-    return counted(dfa, least, None), 0
+    return strings.counted(dfa, least, None), 0
 
 
 def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
@@ -146,15 +133,15 @@ def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
             case c.Among(values, True):
                 parts.append(numbers.equal_to(values, is_natural))
             case c.Among(values, False):
-                parts.append(without(numbers.constrained(), numbers.equal_to(values, False)))
+                parts.append(strings.without(numbers.constrained(), numbers.equal_to(values, False)))
             case c.Multiple(of, is_multiple):
                 found = numbers.constrained(multiples_of=frozenset([of]))
-                parts.append(found if is_multiple else without(numbers.constrained(), found))
+                parts.append(found if is_multiple else strings.without(numbers.constrained(), found))
             case c.Whole(False, with_fraction):
-                parts.append(without(numbers.constrained(), numbers.constrained(whole=with_fraction)))
+                parts.append(strings.without(numbers.constrained(), numbers.constrained(whole=with_fraction)))
     if not parts:
         return any_number()
-    dfa = reduce(both, parts)
+    dfa = reduce(strings.both, parts)
     return None if dfa.is_empty else Numbers(dfa)
 
 
@@ -172,20 +159,20 @@ def merged(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     spelled = [one for one in shapes if isinstance(one, Spellings)]
     literal = [one for one in shapes if isinstance(one, StringLiterals)]
     numbers = list(dict.fromkeys(one for one in shapes if isinstance(one, Numbers)))
-    strings = list(dict.fromkeys(one for one in shapes if isinstance(one, Strings)))
+    ranges = list(dict.fromkeys(one for one in shapes if isinstance(one, Strings)))
     if len(spelled) > 1:
         spelled = [_spellings(tuple(sorted({text for one in spelled for text in one.texts})))]
     if any_number() in numbers:
         numbers = [any_number()]
     while len(numbers) > 1:
         right, left = numbers.pop(), numbers.pop()
-        numbers.append(Numbers(either(left.automaton, right.automaton)))
-    if ANY_STRING in strings:
-        strings, literal = [ANY_STRING], []
+        numbers.append(Numbers(strings.either(left.automaton, right.automaton)))
+    if ANY_STRING in ranges:
+        ranges, literal = [ANY_STRING], []
     elif len(literal) > 1:
         literal = [_literals(tuple(sorted({text for one in literal for text in one.texts})))]
     rest = (one for one in shapes if not isinstance(one, SCALARS))
-    return (*spelled, *numbers, *literal, *strings, *rest)
+    return (*spelled, *numbers, *literal, *ranges, *rest)
 
 
 # -- subschemas of scalars only

@@ -178,6 +178,9 @@ class Arrays(NamedTuple):
 
 Shape = Spellings | Numbers | StringLiterals | Strings | Objects | Arrays
 
+SCALARS = (Spellings, Numbers, StringLiterals, Strings)
+"""The shapes without nodes inside."""
+
 
 class SchemaGraph(NamedTuple):
     """The values of a schema.
