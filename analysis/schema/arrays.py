@@ -34,25 +34,21 @@ def item_terms(clause: c.Clause, offset: int) -> list[int]:
 
 def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
-    refused: list[tuple[str, str]] = []
-    size, n = c.Size(0, None), 0
-    ranges: dict[tuple[int, int], c.Size] = {}  # start and term of a set -> how many of its items there are
+    size = next((one for one in clause if isinstance(one, c.Size)), c.Size(0, None))
     unique: c.Unique | None = None
+    refused: list[tuple[str, str]] = []
+    ranges: dict[tuple[int, int], c.Size] = {}  # start and term of a set -> how many of its items there are
     for one in clause:
-        if isinstance(one, c.Size):
-            size = one
-        elif isinstance(one, c.Items):
-            n = max(n, len(one.first))
-        elif isinstance(one, c.Contains):
-            n = max(n, one.start)
+        if isinstance(one, c.Contains):
             key = one.start, one.term
             ranges[key] = ranges.get(key, c.Size(0, None)).met(one.least, one.most)
-        elif isinstance(one, c.Unique):
-            unique = unique or one
-        elif isinstance(one, c.Equal):
-            refused.append((one.pointer, "arrays with equal items are asked for"))
         elif isinstance(one, c.Refused):
             refused.append((one.pointer, one.reason))
+        elif isinstance(one, c.Unique) and one.is_unique:
+            unique = unique or one
+        elif isinstance(one, c.Unique):
+            refused.append((one.pointer, "arrays with equal items are asked for"))
+    n = max([0, *(start for start, _ in ranges), *(len(one.first) for one in clause if isinstance(one, c.Items))])
     if size.most is not None:
         n = min(n, size.most)
     counted: list[c.Contains] = []

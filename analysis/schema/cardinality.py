@@ -100,17 +100,14 @@ def endless(node: int, shapes_of: Callable[[int], Sequence[s.Shape]]) -> set[int
         [node], lambda one: [part for each in shapes_of(one) for part in nodes_of(each) if part != s.NO_NODE]
     )
     held = {one: shapes_of(one) for one in inside}
-    new = {one for one, shapes in held.items() if any(map(_is_long, shapes))}
+    new = {
+        one for one, shapes in held.items() if any(isinstance(x, s.SCALARS) and listed_texts(x) is None for x in shapes)
+    }
     found: set[int] = set()
     while new:
         found |= new
         new = {one for one in held.keys() - found if any(_is_endless(shape, found, held) for shape in held[one])}
     return found
-
-
-def _is_long(shape: s.Shape) -> bool:
-    """Whether a shape of scalars has more than `MOST_LISTED` values."""
-    return isinstance(shape, s.SCALARS) and listed_texts(shape) is None
 
 
 def _is_endless(shape: s.Shape, found: set[int], held: Mapping[int, Sequence[s.Shape]]) -> bool:

@@ -47,8 +47,8 @@ def simplified(kind: str, clause: c.Clause) -> c.Clause | None:
         merged = merged if merged is None else _named(merged)
         return None if merged is None or _lacks_members(merged) else merged
     elif kind == c.ARRAY:
-        kinds = {one.__class__ for one in clause}
-        return None if c.Unique in kinds and c.Equal in kinds else _ranged(clause, c.Size)
+        asked = {one.is_unique for one in clause if isinstance(one, c.Unique)}
+        return None if len(asked) > 1 else _ranged(clause, c.Size)
     else:
         merged = clause
     return None if merged is None else _chosen(kind, merged)
@@ -75,9 +75,8 @@ def _bounded(clause: c.Clause) -> c.Clause | None:
         (one for one in bounds if not one.is_lower), key=lambda one: (one.value, not one.is_exclusive), default=None
     )
     if lower and upper:
-        if lower.value > upper.value:
-            return None
-        if lower.value == upper.value and (lower.is_exclusive or upper.is_exclusive):
+        is_one = lower.value == upper.value and not (lower.is_exclusive or upper.is_exclusive)
+        if lower.value >= upper.value and not is_one:
             return None
     rest = tuple(one for one in clause if not isinstance(one, c.Bound))
     return (*rest, *(one for one in (lower, upper) if one))

@@ -259,25 +259,17 @@ class Contains(Constraint):
 
 @dataclass(unsafe_hash=True, slots=True)
 class Unique(Constraint):
-    """An array without equal items. pointer : where that is asked."""
-
-    pointer: str
-
-    def outside(self, pointer: str) -> list[Clause]:
-        return [(Size(2, None), Equal(self.pointer))]
-
-
-@dataclass(unsafe_hash=True, slots=True)
-class Equal(Constraint):
-    """An array with equal items, of which only is known that no `Unique` array is one.
+    """An array without equal items; or one with some, of which only is known that it is none such.
 
     pointer : where that is asked.
     """
 
     pointer: str
+    is_unique: bool
 
     def outside(self, pointer: str) -> list[Clause]:
-        return [(Unique(self.pointer),)]
+        other = Unique(self.pointer, not self.is_unique)
+        return [(Size(2, None), other)] if self.is_unique else [(other,)]
 
 
 def contains(start: int, term: int, least: int, most: int | None) -> Contains | Items | Size:

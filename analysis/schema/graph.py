@@ -117,23 +117,18 @@ class _Finisher:
         numbers = {root: 0}
         order = [root]
         nodes: list[tuple[s.Shape, ...]] = []
-        leaves: dict[tuple[int, ...], int] = {}
+        leaves: dict[tuple[int, ...] | int, int] = {}  # those of the same shapes are one
 
         def number(node: int) -> int:
             if node not in self.alive:
                 return s.NO_NODE
-            found = numbers.get(node)
-            if found is None:
+            if node not in numbers:
                 drafts = self.drafts[node]
-                if all([draft.__class__ in s.SCALARS for draft in drafts]):
-                    key = tuple(map(id, drafts))
-                    found = leaves.setdefault(key, len(order))
-                else:
-                    found = len(order)
-                numbers[node] = found
-                if found == len(order):
+                is_leaf = all([draft.__class__ in s.SCALARS for draft in drafts])
+                numbers[node] = leaves.setdefault(tuple(map(id, drafts)) if is_leaf else node, len(order))
+                if numbers[node] == len(order):
                     order.append(node)
-            return found
+            return numbers[node]
 
         for node in order:  # grows while it is read
             look()

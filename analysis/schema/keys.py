@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes, minimise_labelled
@@ -89,10 +91,7 @@ def _counts(patterns: tuple[Dfa, ...]) -> dict[int, int | None]:
     (table, labels), sets = _sets(patterns)
     classes, columns = column_classes(table)
     rows, widths = table[:, columns].tolist(), np.bincount(classes).tolist()
-    waiting = [0] * len(rows)
-    for row in rows:
-        for target in {*row} - {-1}:
-            waiting[target] += 1
+    waiting = Counter([target for row in rows for target in {*row}])
     ways = [0] * len(rows)
     ways[0] = 1
     order = [0] if not waiting[0] else []
@@ -131,11 +130,7 @@ def key_sets(patterns: Sequence[Dfa], but: Iterable[bytes]) -> tuple[int, ...]:
 @Kept
 def _named(patterns: tuple[Dfa, ...], but: tuple[bytes, ...]) -> dict[int, int]:
     """How many of some keys just these patterns match, by set."""
-    found: dict[int, int] = {}
-    for key in but:
-        number = sum([1 << i for i, pattern in enumerate(patterns) if pattern.matches(key)])
-        found[number] = found.get(number, 0) + 1
-    return found
+    return Counter([sum([1 << i for i, pattern in enumerate(patterns) if pattern.matches(key)]) for key in but])
 
 
 def n_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Iterable[bytes]) -> int | None:
@@ -284,18 +279,9 @@ def _without(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32], but: tup
 
 
 def _reached(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32]) -> Labelled:
-    """The automaton without the states that are not reached."""
-    is_reached = np.zeros(len(table), np.bool_)
-    is_reached[0] = True
-    front = np.zeros(1, np.int64)
-    while len(front):
-        following = np.zeros(len(table) + 1, np.bool_)  # the last one for no state
-        following[table[front].ravel()] = True
-        following[:-1] &= ~is_reached
-        following[-1] = False
-        front = np.flatnonzero(following)
-        is_reached[front] = True
-    if is_reached.all():
-        return table, ends
-    number = np.append(np.cumsum(is_reached, dtype=np.int32) - 1, np.int32(-1))
-    return number[table[is_reached]].astype(np.int32), ends[is_reached]
+    """The automaton without the states that are not reached; the others keep their order."""
+    rows = table[:, column_classes(table)[1]].tolist()
+    kept = sorted(reachable([0], lambda state: [target for target in rows[state] if target >= 0]))
+    number = np.full(len(table) + 1, -1, np.int32)  # the last one for no state
+    number[kept] = np.arange(len(kept))
+    return number[table[kept]], ends[kept]

@@ -200,7 +200,7 @@ class Keywords:
         if not isinstance(unique, bool):
             raise self.error("uniqueItems", f"is {clip(unique)}; expected a boolean")
         if unique:
-            found.append(c.Unique(self.pointer("uniqueItems")))
+            found.append(c.Unique(self.pointer("uniqueItems"), True))
         found.extend(self._items())
         if "contains" in self.schema and self.draft > 4:
             least: int | None = 1

@@ -107,22 +107,18 @@ def length_table(dfa: Dfa) -> LengthTable:
             )
         between = np.where(is_inside, False, reached)
     m, p = known[key], len(rows) - known[key]
-    return LengthTable(_next_lengths(np.array(rows), m, p), m, p)
+    return LengthTable(_next_lengths(np.array(rows), m), m, p)
 
 
-def _next_lengths(can_end: npt.NDArray[np.bool_], m: int, p: int) -> npt.NDArray[np.int32]:
+def _next_lengths(can_end: npt.NDArray[np.bool_], m: int) -> npt.NDArray[np.int32]:
     """`next_length`, from whether a string can end with exactly k further characters.
 
-    can_end : (m + p, n_states) bool; periodic from row m on.
+    can_end : (m + p, n_states) bool; what comes behind is as from row m on.
     """
-    n_rows, n = can_end.shape
-    table = np.empty((n_rows, n), np.int32)
-    following = np.full(n, -1, np.int32)
-    for k in range(n_rows + p - 1, -1, -1):  # the first p of them only prepare the others
-        row = can_end[k if k < n_rows else k - p]
-        following = np.where(row, np.int32(k), following)
-        if k < n_rows:
-            table[k] = following
+    rows = np.vstack([can_end, can_end[m:]])
+    # that there is none is the greatest of all numbers as long as these have no sign
+    ends = np.where(rows, np.arange(len(rows), dtype=np.uint32)[:, None], np.uint32(0xFFFFFFFF))
+    table = np.ascontiguousarray(np.minimum.accumulate(ends[::-1])[::-1][: len(can_end)]).view(np.int32)
     table.flags.writeable = False
     return table
 

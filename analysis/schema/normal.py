@@ -15,7 +15,7 @@ from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import Cases, Values, absorbed, exclude, implies, joined, listed
 from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords
-from maskwright.analysis.schema.known_keywords import COMBINING, SAYING, UNEVALUATED
+from maskwright.analysis.schema.known_keywords import COMBINING, REFERENCES, SAYING, UNEVALUATED
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
@@ -268,11 +268,8 @@ class Normals:
     def _references(self, location: int) -> list[int]:
         """The terms of the references of a location."""
         schema, draft = self.document.schemas[location], self.document.drafts[location]
-        keywords = ["$ref"] if "$ref" in schema else []
-        if "$dynamicRef" in schema and draft >= 2020:
-            keywords.append("$dynamicRef")
-        if "$recursiveRef" in schema and draft == 2019:
-            keywords.append("$recursiveRef")
+        is_read = {"$ref": True, "$dynamicRef": draft >= 2020, "$recursiveRef": draft == 2019}
+        keywords = [keyword for keyword in REFERENCES if keyword in schema and is_read[keyword]]
         if len(keywords) > 1 or (keywords and keywords[0] != "$ref"):
             self.document.check_names()
         return [2 * self.document.followed(self.document.follow(location, keyword)) for keyword in keywords]

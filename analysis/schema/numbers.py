@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,16 +40,14 @@ def any_number() -> Dfa:
     return spell(ecma.parse(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?"))
 
 
-class _Condition:
+class _Condition(Protocol):
     """What is kept of the digits of a number, so as to say something of its value."""
 
     def begin(self, minus: bool) -> Any:
         """What is kept before the first digit; whether the number has a minus."""
-        raise NotImplementedError
 
     def whole(self, kept: Any, digit: int) -> Any | None:
         """What is kept after one more digit before the point; None for a number that is refused."""
-        raise NotImplementedError
 
     def point(self, kept: Any) -> Any:
         """What is kept where the digits before the point are over."""
@@ -57,11 +55,9 @@ class _Condition:
 
     def fraction(self, kept: Any, digit: int) -> Any | None:
         """What is kept after one more digit behind the point; None for a number that is refused."""
-        raise NotImplementedError
 
     def accepts(self, kept: Any) -> bool:
         """Whether the number may end with this, which has passed `point`."""
-        raise NotImplementedError
 
 
 def _plain(conditions: tuple[_Condition, ...]) -> Dfa:

@@ -87,34 +87,24 @@ class _Asked:
 
     def __init__(self, clause: c.Clause, nodes: Nodes) -> None:
         self.clause, self.nodes = clause, nodes
-        self.members: list[c.Members] = []
-        self.names: list[c.Names] = []
-        self.required: dict[str, None] = {}
-        self.some: c.Some | None = None
-        self.least, self.most = 0, None
-        self.refused: list[tuple[str, str]] = []
+        self.members = [one for one in clause if isinstance(one, c.Members)]
+        self.names = [one for one in clause if isinstance(one, c.Names)]
+        self.required = {one.name: None for one in clause if isinstance(one, c.Required)}
+        self.some = next((one for one in clause if isinstance(one, c.Some)), None)
+        self.size = next((one for one in clause if isinstance(one, c.Size)), c.Size(0, None))
+        self.refused = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
         self.named: dict[str, None] = {}
         texts: dict[str, None] = {}
         more_names: dict[int, None] = {}
         for one in clause:
-            if isinstance(one, c.Required):
-                self.required[one.name] = None
-            elif isinstance(one, c.Members):
-                self.members.append(one)
+            if isinstance(one, c.Members):
                 self.named |= dict.fromkeys(one.names)
                 texts |= {text: None for text, _ in one.patterns}
-            elif isinstance(one, c.Size):
-                self.least, self.most = one.least, one.most
-            elif isinstance(one, c.Names):
-                self.names.append(one)
             elif isinstance(one, c.Some):
-                self.some = self.some or one
                 self.named |= dict.fromkeys(sorted(one.but_names))
                 texts |= dict.fromkeys([*one.but_patterns, *([one.pattern] if one.pattern else [])])
                 if one.name != c.TRUE:
                     more_names[one.name] = None
-            elif isinstance(one, c.Refused):
-                self.refused.append((one.pointer, one.reason))
         self.named |= self.required
         self.automata: list[Dfa] = []
         self.patterns: dict[str, int] = {}
@@ -170,7 +160,7 @@ class _Asked:
         classes = {number: node for number, node in nodes_of_sets if node != NO_NODE}
         others = () if self.automata else tuple(classes.values())
         order = ranks if in_order else None
-        objects = Objects(keys, values, required, others, None, self.least, self.most, order)
+        objects = Objects(keys, values, required, others, None, self.size.least, self.size.most, order)
         draft = Patterned(objects, tuple(self.automata), classes) if self.automata and classes else objects
         yield Doubtful(draft, tuple(self.refused)) if self.refused else draft
 

@@ -128,14 +128,10 @@ class Preferred:
         for keyword in REFERENCES:
             if isinstance(schema.get(keyword), str):
                 yield self._document.follow(location, keyword)
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            for i in range(len(_items(schema.get(keyword)))):
-                yield from self._child(location, keyword, i)
-        for keyword in ("then", "else"):
-            yield from self._child(location, keyword)
-        for keyword in ("dependentSchemas", "dependencies"):
-            for name in _members(schema.get(keyword)):
-                yield from self._child(location, keyword, name)
+        listed = [(key, i) for key in ("allOf", "anyOf", "oneOf") for i in range(len(_items(schema.get(key))))]
+        named = [(key, name) for key in ("dependentSchemas", "dependencies") for name in _members(schema.get(key))]
+        for keys in (*listed, ("then",), ("else",), *named):
+            yield from self._child(location, *keys)
 
     def _steps(self, location: int, step: str | int) -> list[int]:
         """The subschemas that a subschema has for a member or an item."""

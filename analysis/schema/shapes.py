@@ -197,18 +197,10 @@ class SchemaGraph(NamedTuple):
     @property
     def automata(self) -> list[Any]:
         """Its automata, some of them several times."""
-        found = []
-        for node in self.nodes:
-            for shape in node:
-                kind = shape.__class__
-                automaton: Any = None
-                if kind is Strings or kind is Numbers:
-                    automaton = shape.automaton  # type: ignore[union-attr]
-                elif isinstance(shape, Objects):
-                    automaton = shape.key_automaton
-                if automaton is not None:
-                    found.append(automaton)
-        return found
+        shapes: list[Any] = [shape for node in self.nodes for shape in node]
+        found: list[Any] = [shape.automaton for shape in shapes if isinstance(shape, Numbers | Strings)]
+        found += [shape.key_automaton for shape in shapes if shape.__class__ is Objects]
+        return [automaton for automaton in found if automaton is not None]
 
     @property
     def nbytes(self) -> int:

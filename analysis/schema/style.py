@@ -27,15 +27,8 @@ class Style(NamedTuple):
     escapes: Escapes = "natural"
 
 
-STYLES = MappingProxyType(
-    {
-        "natural": Style(),
-        "compact": Style("compact"),
-        "json.dumps": Style("json.dumps"),
-        "indent2": Style("indent2"),
-        "any": Style("any", escapes="any"),
-    }
-)
+_WITH_SPACES = {name: Style(name) for name in ("natural", "compact", "json.dumps", "indent2")}
+STYLES = MappingProxyType({**_WITH_SPACES, "any": Style("any", escapes="any")})
 """What each `StyleName` stands for."""
 
 
