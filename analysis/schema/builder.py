@@ -143,19 +143,15 @@ class Builder(Normals):
         it is none of many others.
         """
         lists = [(term, listed) for term in terms if (listed := self.listed(term >> 1)) is not None]
-        if len(lists) < 2:
-            return terms
         among = [listed for term, listed in lists if not term & 1]
-        if not among:
+        if len(lists) < 2 or not among:
             return terms
         values = frozenset.intersection(*among)
         left = values.difference(*[listed for term, listed in lists if term & 1])
         if not left:
             return None
-        if left != values:
-            return terms
-        only = next((term for term, listed in lists if not term & 1 and listed == values), None)
-        if only is None:
+        only = next((term for term, listed in lists if not term & 1 and listed == left), None)
+        if left != values or only is None:
             return terms
         return tuple(sorted({only, *terms} - {term for term, _ in lists if term != only}))
 

@@ -1,7 +1,7 @@
 """How many values there are: what items that must differ have to choose from.
 
 In: shapes and drafts. Out: the number of their values, or a list of them, as far as it matters. How
-many strings go on from a state of an automaton says `endless.py`.
+many strings go on from a state of an automaton says `lengths.py`.
 """
 
 from __future__ import annotations

@@ -198,8 +198,6 @@ def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
 Values = frozenset[Any]
 """Scalars, equal where they are the same in JSON."""
 
-_NOTHING: Values = frozenset()
-
 
 def listed(normal: c.Normal) -> Values | None:
     """The scalars that clauses list, if they say nothing else; else None."""
@@ -299,7 +297,7 @@ class Cases:
             if found is not None:
                 (none_of if term & 1 else among)[name] = found
             elif term == c.FALSE:
-                among[name] = _NOTHING
+                among[name] = frozenset()
             elif term != c.TRUE:
                 is_all = False
         is_closed = members.others == c.FALSE and not members.patterns

@@ -18,8 +18,8 @@ from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.cardinality import are_fewer, endless, listed_texts, n_values
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, draft_named, read_document
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, has_value, living, living_states, shape_of
-from maskwright.analysis.schema.endless import goes_on_for_ever
 from maskwright.analysis.schema.keys import with_classes
+from maskwright.analysis.schema.lengths import goes_on_for_ever
 from maskwright.analysis.schema.scalars import merged
 
 
@@ -199,10 +199,8 @@ class _Finisher:
             if items == inner == s.NO_NODE:
                 most = len(prefix)
         if contained is not None:
-            if inner == s.NO_NODE and all(node == s.NO_NODE for node in inside):
-                contained = None
-            else:
-                contained = contained._replace(prefix=tuple(inside), items=inner)
+            is_possible = any(node != s.NO_NODE for node in (*inside, inner))
+            contained = contained._replace(prefix=tuple(inside), items=inner) if is_possible else None
         return s.Arrays(tuple(prefix), items, draft.least, most, contained, draft.is_unique, draft.is_deep)
 
     # -- arrays without equal items

@@ -203,34 +203,24 @@ class Keywords:
             found.append(c.Unique(self.pointer("uniqueItems"), True))
         found.extend(self._items())
         if "contains" in self.schema and self.draft > 4:
-            least: int | None = 1
-            most: int | None = None
-            if self.draft >= 2019:
-                least, most = self.count("minContains"), self.count("maxContains")
-                least = 1 if least is None else least
+            least, most = (self.count("minContains"), self.count("maxContains")) if self.draft >= 2019 else (1, None)
+            least = 1 if least is None else least
             term = self.term(self.schema["contains"], "contains")
             if least or most is not None:
-                found.append(c.contains(0, term, least or 0, most))
+                found.append(c.contains(0, term, least, most))
             if self.seen and self.draft >= 2020:
                 found.append(c.SeenContained(term))
         return found
 
     def _items(self) -> list[c.Constraint]:
-        items = self.schema.get("items", True)
-        first: list[int] = []
-        others = c.TRUE
-        is_all = "items" in self.schema
-        if self.draft >= 2020:
-            if "prefixItems" in self.schema:
-                prefix = self.sequence("prefixItems")
-                first = [self.term(item, "prefixItems", i) for i, item in enumerate(prefix)]
-            others = self.term(items, "items")
-        elif isinstance(items, list):
-            first = [self.term(item, "items", i) for i, item in enumerate(items)]
-            others = self.term(self.schema.get("additionalItems", True), "additionalItems")
-            is_all = "additionalItems" in self.schema
-        else:
-            others = self.term(items, "items")
+        listing, rest = "prefixItems", "items"
+        if self.draft < 2020 and isinstance(self.schema.get("items"), list):
+            listing, rest = "items", "additionalItems"
+        has_list = listing in self.schema and (self.draft >= 2020 or rest == "additionalItems")
+        listed = self.sequence(listing) if has_list else []
+        first = [self.term(item, listing, i) for i, item in enumerate(listed)]
+        others = self.term(self.schema.get(rest, True), rest)
+        is_all = rest in self.schema
         found: list[c.Constraint] = []
         if others != c.TRUE or any(term != c.TRUE for term in first):
             found.append(c.Items(tuple(first), others))

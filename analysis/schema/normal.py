@@ -452,12 +452,10 @@ class Normals:
             yield self.outside(part, location)
         for term in self._branches(words, "allOf"):
             yield self.normal(term ^ 1)
-        if "anyOf" in schema:
-            yield self.meet_terms(tuple([term ^ 1 for term in self._branches(words, "anyOf")]))
-        if "oneOf" in schema:
-            terms = self._branches(words, "oneOf")
-            yield self.meet_terms(tuple([term ^ 1 for term in terms]))
-            for i, one in enumerate(terms):
+        for keyword in ("anyOf", "oneOf"):
+            if terms := self._branches(words, keyword):
+                yield self.meet_terms(tuple([term ^ 1 for term in terms]))
+            for i, one in enumerate(terms if keyword == "oneOf" else ()):
                 for other in terms[:i]:
                     yield self.meet(self.normal(one), self.normal(other), location)
         if "not" in schema:

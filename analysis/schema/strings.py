@@ -23,9 +23,9 @@ from maskwright.analysis.regex.charset import EVERYTHING
 from maskwright.analysis.regex.simplify import whole_copies
 from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.regex.tree import Chars, Repeat
-from maskwright.analysis.schema.endless import strings_left
 from maskwright.analysis.schema.formats import FORMATS, LATER, NOT_REGULAR, WIDENED
 from maskwright.analysis.schema.keys import accepted
+from maskwright.analysis.schema.lengths import strings_left
 
 MOST_STATES = 20_000
 """BOUND: the states of an automaton of strings, also on the way to it."""

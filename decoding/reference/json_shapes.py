@@ -17,7 +17,7 @@ from typing import Any
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.regex.minimise import distances
-from maskwright.analysis.schema.endless import ENDLESS, goes_on_for_ever, strings_left
+from maskwright.analysis.schema.lengths import ENDLESS, goes_on_for_ever, strings_left
 from maskwright.analysis.schema.shapes import (
     NO_NODE,
     Arrays,

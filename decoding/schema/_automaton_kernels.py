@@ -25,7 +25,7 @@ def end_of(automata: Int32, automaton: int, state: int) -> int:
 def n_left(automata: Int32, automaton: int, state: int) -> int:
     """The number of keys that go on from a state of an automaton of keys.
 
-    ENDLESS or FOR_EVER for infinitely many, see `analysis.schema.endless`.
+    ENDLESS or FOR_EVER for infinitely many, see `analysis.schema.lengths`.
     """
     n_states = automata[automaton + N_STATES]
     return automata[automaton + AUTOMATON_HEADER + n_states * (automata[automaton + N_CLASSES] + 2) + state]

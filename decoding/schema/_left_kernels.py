@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.analysis.schema.endless import ENDLESS
+from maskwright.analysis.schema.lengths import ENDLESS
 from maskwright.decoding.schema._automaton_kernels import end_of, n_left, next_state
 from maskwright.decoding.schema._frame_kernels import is_remembered, remember
 from maskwright.decoding.schema.constants import HOLDS, HOLDS_SCARCE, N_OTHER, N_SCARCE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.analysis.schema.endless import ENDLESS, FOR_EVER
+from maskwright.analysis.schema.lengths import ENDLESS, FOR_EVER
 from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._automaton_kernels import end_of, least_left, n_left, next_state

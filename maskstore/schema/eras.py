@@ -22,8 +22,7 @@ from maskwright.analysis.kept import Cache
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import column_classes
-from maskwright.analysis.schema.endless import least_left, strings_left
-from maskwright.analysis.schema.lengths import length_table
+from maskwright.analysis.schema.lengths import least_left, length_table, strings_left
 from maskwright.analysis.schema.shapes import KeyAutomaton, Numbers, Shape, Spellings, StringLiterals, Strings
 from maskwright.maskstore.schema import layout
 

@@ -92,7 +92,7 @@ AUTOMATON_HEADER = 3 + 256
 # State 0 is dead and state 1 initial. The row of a state: the next state by class. The end of a
 # state: 0 if nothing ends there, else 1 + the class of the key, or 1. Behind these, in an automaton
 # of keys, for each state the fewest keys that go on behind one more character, and for each state
-# those that go on from it (`analysis.schema.endless`: `least_left`, `strings_left`).
+# those that go on from it (`analysis.schema.lengths`: `least_left`, `strings_left`).
 
 # ---- Lengths of an automaton: m, p, then m + p rows, each of a number for each state (that of
 # state 0 included): see `analysis.schema.lengths`.

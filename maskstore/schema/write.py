@@ -17,7 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import DeadEndError, LimitError, VocabularyError
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.endless import ENDLESS
+from maskwright.analysis.schema.lengths import ENDLESS
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.shapes import (
     NO_NODE,

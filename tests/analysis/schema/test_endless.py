@@ -10,7 +10,7 @@ import pytest
 from mixed_schemas import pattern
 
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.schema.endless import ENDLESS, FOR_EVER, goes_on_for_ever, least_left, strings_left
+from maskwright.analysis.schema.lengths import ENDLESS, FOR_EVER, goes_on_for_ever, least_left, strings_left
 from maskwright.analysis.schema.strings import pattern_automaton
 
 
