@@ -58,8 +58,7 @@ class Builder(Normals):
         self._empty: set[int] = set()
         self._full: set[tuple[int, int]] = set()
         self._depth = 0
-        self._leaves: dict[int, int] = {}
-        self._kept: list[Leaf] = []  # an object's identity is its key in `_leaves`
+        self._leaves: dict[int, int] = {}  # by the identity of shapes, which `_drafts` keeps
         self.has_unique = False
         self._states = MOST_STATES
         self._counted: set[tuple[str, c.Clause]] = set()  # clauses whose automata `_states` has paid for
@@ -122,7 +121,6 @@ class Builder(Normals):
         number = self._leaves.get(id(shapes))
         if number is None:
             number = self._leaves[id(shapes)] = len(self.terms)
-            self._kept.append(shapes)
             self.terms.append(())
             self._drafts[number] = shapes
         return number

@@ -250,7 +250,5 @@ WIDENED = {"hostname": _DOMAIN, "time": _WIDE_TIME, "date-time": _WIDE_DATE_TIME
 ONE_SIDED = frozenset({"regex"})
 """Formats of which so much is left out that nothing can be said of the strings that are none."""
 
-NOT_REGULAR = {
-    "idn-hostname": "its rules ask for tables of a version of Unicode",
-}
+NOT_REGULAR = {"idn-hostname": "its rules ask for tables of a version of Unicode"}
 """Formats that no automaton decides, and why."""

@@ -361,7 +361,7 @@ def _idle(place: Place, keyword: str) -> tuple[str, Severity, str, str] | None:
     """Why a keyword does nothing, if so."""
     schema, draft = place.schema, place.draft
     if keyword not in _KNOWN:
-        return _unknown(keyword)
+        return (f"?{keyword}", *unknown) if (unknown := _unknown(keyword)) else None
     found: tuple[str, str] | None
     if keyword == "format" and (unknown := _unknown_format(schema["format"])):
         return keyword, *unknown
@@ -387,24 +387,23 @@ def misspelled(schema: Any) -> Iterator[str]:
     """What to say, as lint does, of each keyword or format that is nearly a known one."""
     for place in places_of(schema, 0):
         for keyword in place.schema:
-            found: tuple[str, str, str] | None = None
+            is_unknown = keyword not in _KNOWN and isinstance(keyword, str)
+            found = _unknown(keyword) if is_unknown else None
             if keyword == "format":
                 found = _unknown_format(place.schema["format"])
-            elif keyword not in _KNOWN and isinstance(keyword, str) and (unknown := _unknown(keyword)):
-                found = unknown[1:]
             if found is not None and found[0] == "warning":
                 yield f"{place.pointer}/{escaped(keyword)}: {found[1]}, so it changes nothing: {found[2]}"
 
 
 @lru_cache(maxsize=4096)  # PERF: one keyword stands in many places, and looking for near ones takes 50 us
-def _unknown(keyword: str) -> tuple[str, Severity, str, str] | None:
+def _unknown(keyword: str) -> tuple[Severity, str, str] | None:
+    """What to say of a keyword that JSON Schema does not have, as `_unknown_format`."""
     if keyword.startswith("x-"):
         return None
     near = difflib.get_close_matches(keyword, sorted(k.SAYING), 1, 0.8)
     if near:
-        return f"?{keyword}", "warning", f"there is no keyword {keyword!r}", f"write {near[0]!r}, if that is meant"
-    what = f"{keyword!r} is no keyword of JSON Schema"
-    return f"?{keyword}", "info", what, "remove it, unless another program reads it"
+        return "warning", f"there is no keyword {keyword!r}", f"write {near[0]!r}, if that is meant"
+    return "info", f"{keyword!r} is no keyword of JSON Schema", "remove it, unless another program reads it"
 
 
 def _unknown_format(name: Any) -> tuple[Severity, str, str] | None:
@@ -424,9 +423,7 @@ def _of_another_type(schema: Mapping[str, Any], keyword: str) -> tuple[str, str]
     wanted = _TYPE_OF.get(keyword)
     given = schema.get("type")
     names = [given] if isinstance(given, str) else given
-    if wanted is None or not isinstance(names, list):
-        return None
-    if wanted in names or (wanted == "number" and "integer" in names):
+    if wanted is None or not isinstance(names, list) or wanted in names or (wanted == "number" and "integer" in names):
         return None
     is_of = "or ".join(f"{name} " for name in map(str, names)).strip()
     why = f"{keyword} is about values of type {wanted}, but type is {is_of}"

@@ -30,6 +30,9 @@ MOST_SUBSETS = 10
 """BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
 
 
+_ALL_SEEN = {c.OBJECT: c.SeenMembers(frozenset(), (), True), c.ARRAY: c.SeenItems(None)}
+
+
 def _named(clause: c.Clause) -> set[str]:
     """The keys that a clause of objects gives a place in an order."""
     return {name for one in clause if isinstance(one, c.Members) for name in one.names}
@@ -349,8 +352,7 @@ class Normals:
         refused: c.Clause = (c.Refused(pointer, reason),)
         found: c.Normal = {kind: (refused,) for kind in c.TYPES}
         if seen:
-            found[c.OBJECT] = ((*refused, c.SeenMembers(frozenset(), (), True)),)
-            found[c.ARRAY] = ((*refused, c.SeenItems(None)),)
+            found |= {kind: ((*refused, mark),) for kind, mark in _ALL_SEEN.items()}
         return found
 
     def _one_of(self, terms: list[int], location: int, seen: bool) -> c.Normal:
@@ -402,9 +404,7 @@ class Normals:
         found: list[c.Clause] = []
         for clause in normal[kind]:
             more = c.other_members(clause, term) if kind == c.OBJECT else self._other_items(clause, term, location)
-            mark = c.SeenMembers(frozenset(), (), True) if kind == c.OBJECT else c.SeenItems(None)
-            both = joined(kind, clause, (*more, mark))
-            if both is not None:
+            if both := joined(kind, clause, (*more, _ALL_SEEN[kind])):
                 found.append(both)
         rest = {one: clauses for one, clauses in normal.items() if one != kind}
         return {**rest, kind: absorbed(found)} if found else rest

@@ -189,11 +189,9 @@ class _Asked:
 
     def _is_inside(self, some: c.Some, number: int) -> bool:
         """Whether keys that match a set of automata, unnamed ones, are of those `some` wants."""
-        if any(number & self.patterns.get(text, 0) for text in some.but_patterns):
-            return False
-        if some.pattern is not None and not number & self.patterns.get(some.pattern, 0):
-            return False
-        return not self._is_unnamed(number, some.name)
+        is_out = any(number & self.patterns.get(text, 0) for text in some.but_patterns)
+        has_pattern = some.pattern is None or number & self.patterns.get(some.pattern, 0) > 0
+        return has_pattern and not is_out and not self._is_unnamed(number, some.name)
 
     def _is_implied(self, value: int, terms: list[int]) -> bool:
         """Whether what satisfies some terms satisfies a value's, as far as a short look tells."""
@@ -261,11 +259,9 @@ class _Asked:
                 return found
         for name in possible:
             add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
-        if is_there or not inside:
-            return found
-        if not is_counted:
-            what = "it asks for some member among others, which is not counted"
-            add((c.Refused(some.pointer, what),))
-            return found
-        split(covered)
+        if inside and not is_there:
+            if is_counted:
+                split(covered)
+            else:
+                add((c.Refused(some.pointer, "it asks for some member among others, which is not counted"),))
         return found

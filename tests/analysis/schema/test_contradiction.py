@@ -90,8 +90,9 @@ def test_what_is_named_has_no_value_and_no_less_does(seed: int) -> None:
                 assert not _is_empty(_only(schema, "", rest), draft), (schema, found, one)
 
 
-def test_a_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_TRIES", 3)
+@pytest.mark.parametrize(("bound", "most"), [("MOST_TRIES", 3), ("MOST_SECONDS", -1)])
+def test_a_search_ends(bound: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, bound, most)
     schema = {"type": "object", "required": [f"k{i}" for i in range(40)], "maxProperties": 39, "minLength": 3}
     found = contradiction(schema)
     assert Stated("", "maxProperties", 39) in found and len(found[1].value) == 40
