@@ -156,7 +156,7 @@ class _Search:
         if "$ref" in schema and self.draft <= 7:  # its neighbours are not read
             return dict.fromkeys(["$ref", *(key for key in schema if key in _BY_NAME)], False)
         found = {key: key == "items" and "additionalItems" not in schema for key in _OTHERS_DEPEND}
-        said = [key for key in schema if not key.startswith("$") or key in k.REFERENCES or key in found]
+        said = [key for key in schema if not str(key).startswith("$") or key in k.REFERENCES or key in found]
         return {key: found.get(key, True) for key in said if key != "minContains" or schema[key]}
 
     def parts(self, schema: dict[str, Any], path: _Path = ()) -> Iterator[tuple[_Path, bool]]:
