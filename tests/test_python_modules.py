@@ -198,7 +198,9 @@ def test_the_words_of_imports_are_those_of_all_nodes() -> None:
     for path in files:
         found = python_modules._words_in_file(path, 0)
         if found is None:
+            assert not python_modules._is_certain(path, 0)
             continue
+        assert found - {"", "*"} <= python_modules._words_like_imports(path, 0), path
         expected = set()
         for node in ast.walk(ast.parse(path.read_text(errors="replace"))):
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -207,3 +209,24 @@ def test_the_words_of_imports_are_those_of_all_nodes() -> None:
         assert found - {""} == expected - {""}, path
         n_words += len(found)
     assert n_words > 1_000
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("from .a import (b, # no ) here\n  c)", {"a", "b", "c"}),
+        ("import a, \\\n  b.c as d", {"a", "b", "c"}),
+        ("'from x import'; import a", {"a"}),
+        ("'from ('; import a\nfrom . import b", {"a", "b"}),
+        ("import \ufb01le", {"file"}),
+        ("import a\ndef f(: pass", None),
+        ("import_module('a')", None),
+    ],
+)
+def test_what_looks_like_an_import_misses_none(tmp_path: Path, code: str, words: set[str] | None) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(code, encoding="utf-8")
+    found = python_modules._words_in_file(path, 0)
+    assert (None if found is None else found - {""}) == words
+    assert python_modules._is_certain(path, 0) == (words is not None)
+    assert (words or set()) <= python_modules._words_like_imports(path, 0)

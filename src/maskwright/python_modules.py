@@ -20,6 +20,7 @@ import subprocess
 import symtable
 import tempfile
 import types
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -83,7 +84,11 @@ _MAKES_NAMES = re.compile(
 )
 """What gives a module names that it does not tell."""
 
-_IMPORTS_BY_CALL = re.compile(r"\b(?:import_module|__import__)\(")
+_LIKE_IMPORTS = re.compile(r"\b(?:import|from)\b(?:[^\n(\\]+|\\\n?|\((?:[^)#]+|#.*)*)*")
+"""An import with all that may belong to it."""
+
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python raises for a text that it cannot parse."""
 
 _PARTS = ("body", "orelse", "handlers", "cases", "finalbody")
 """What holds the statements within a statement."""
@@ -273,13 +278,43 @@ def _imported(submodules: set[str], script: Any, folder: Path) -> set[str]:
         folder = folder.parent
     tops = {folder, Path(script._inference_state.project.path)}
     files = [*islice(chain.from_iterable(map(_sources, sorted(tops))), _MOST_MODULES + 1)]
-    if len(files) > _MOST_MODULES:
-        return submodules
     tree = script._module_node
+    if len(files) > _MOST_MODULES or _imports_by_call(tree.get_code()):
+        return submodules
     own = " ".join(each.get_code() for kind in ("import_name", "import_from") for each in nodes(tree, kind))
-    words = [None if _IMPORTS_BY_CALL.search(tree.get_code()) else frozenset(re.findall(r"\w+", own))]
-    words += [_words_in_file(path, path.stat().st_mtime_ns) for path in files]
-    return submodules if None in words else submodules.intersection(chain.from_iterable(each or () for each in words))
+    found = submodules.intersection(re.findall(r"\w+", own))
+    versions = [(path, path.stat().st_mtime_ns) for path in files]
+    # PERF: trees take most of the time, so they are made of files that may add something, or are in
+    # doubt; not once all submodules are there
+    may_add = {each: submodules.intersection(_words_like_imports(*each)) for each in versions}
+    for each in sorted(versions, key=lambda each: -len(may_add[each])):
+        if found != submodules and not (may_add[each] <= found and _is_certain(*each)):
+            words = _words_in_file(*each)
+            if words is None:
+                return submodules
+            found |= submodules & words
+    return found
+
+
+@lru_cache(maxsize=8 * _MOST_MODULES)
+def _words_like_imports(path: Path, changed: int) -> frozenset[str]:
+    """The words of what looks like an import in a file, in strings and comments too.
+
+    They are normalised, as Python does it with names.
+    """
+    found = " ".join(_LIKE_IMPORTS.findall(path.read_text(errors="replace")))
+    return frozenset(re.findall(r"\w+", unicodedata.normalize("NFKC", found)))
+
+
+@lru_cache(maxsize=8 * _MOST_MODULES)
+def _is_certain(path: Path, changed: int) -> bool:
+    """Whether `_words_in_file` surely is not None, found without a tree."""
+    code = path.read_text(errors="replace")
+    try:
+        symtable.symtable("(" if _imports_by_call(code) else code, "", "exec")
+    except _UNREADABLE:
+        return False
+    return True
 
 
 @lru_cache(maxsize=8 * _MOST_MODULES)
@@ -287,8 +322,8 @@ def _words_in_file(path: Path, changed: int) -> frozenset[str] | None:
     """The words of a file's imports, kept until it is `changed`; None where that is not all."""
     code = path.read_text(errors="replace")
     try:
-        tree = ast.parse("(" if _IMPORTS_BY_CALL.search(code) else code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = ast.parse("(" if _imports_by_call(code) else code)
+    except _UNREADABLE:
         return None
     found, agenda = set[str](), list[Any]([tree])
     for node in agenda:  # PERF: of all nodes, statements are a tenth
@@ -297,6 +332,14 @@ def _words_in_file(path: Path, changed: int) -> frozenset[str] | None:
             paths = [*(each.name for each in node.names), getattr(node, "module", None) or ""]
             found.update(".".join(paths).split("."))
     return frozenset(found)
+
+
+def _imports_by_call(code: str) -> bool:
+    """Whether a text may import what it does not write in a statement.
+
+    PERF: a pattern for both names takes ten times as long.
+    """
+    return any(re.search(rf"\b{name}\(", code) for name in ("import_module", "__import__") if name in code)
 
 
 def _sources(top: Path) -> Iterator[Path]:
