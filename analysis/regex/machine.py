@@ -183,10 +183,13 @@ class Machine:
         is_accepting: list[bool] = []
         for state, behinds in states:  # grows while it is read
             look()
-            row = []
+            row: list[int] = []
             self._spend(n_classes)
             is_accepting.append(self._accepts(state, behinds, n_classes))
-            for c in range(n_classes):
+            for c, alike in enumerate(self._alike(state, n_classes)):
+                if alike < c:
+                    row.append(row[alike])
+                    continue
                 behinds_after, truth = self._look_back(behinds, c)
                 after = self._step(state, c, truth, ahead=False)
                 if after == _FALSE:
@@ -201,6 +204,25 @@ class Machine:
                 raise LimitError(f"its automaton needs more than {self._max_states} states")
             rows.append(row)
         return rows, is_accepting
+
+    def _alike(self, threads: int, n_classes: int) -> list[int]:
+        """For each class the first one that certainly leads from a set of threads to the same.
+
+        PERF: most classes are alike, since few nodes of the pattern tell them apart at one time.
+        """
+        members = self._sets[threads]
+        if self._behinds or any(obligations for _, obligations in members):
+            return list(range(n_classes))
+        groups = [(1 << n_classes) - 1]
+        for mask in {node.mask for at, _ in members if isinstance(node := self._nodes[at], _Char)}:
+            groups = [part for group in groups for part in (group & mask, group & ~mask) if part]
+        found = [0] * n_classes
+        for group in groups:
+            first = (group & -group).bit_length() - 1
+            for c in range(first, group.bit_length()):
+                if group >> c & 1:
+                    found[c] = first
+        return found
 
     # Construction: Thompson's, from the end backwards.
 
