@@ -6,8 +6,9 @@ lexeme of the terminal; else the rest of a name is put in front, or of another t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
@@ -19,6 +20,7 @@ from maskwright.decoding.grammar.text import GrammarText
 if TYPE_CHECKING:
     from maskwright.decoding.names.lexer import NameLexer
 
+Words = tuple[list[bytes], list[bytes]]
 MOST_NAMES = 16
 """Names that an ending is searched behind: the shortest that the text takes."""
 MOST_TRIED = 256
@@ -50,14 +52,14 @@ def _behind(matcher: Any, words: Spelling | None) -> Ending | None:
     words : spells the other terminals, whose shortest spellings need no tokens if it is None.
     """
     spelling = spelling_of(matcher.store.vocabulary)
-    ignored, others = _words(matcher, b"", words)
-    for data in _beginnings(matcher, ignored, others, words):
+    between_lexemes = cache(lambda: _words(matcher, b"", words))  # PERF: most endings need none, behind a name
+    for data in _beginnings(matcher, between_lexemes, words):
         there = matcher.copy()
         if not there.try_read(data):
             continue
         # where the lexeme may grow into one that is held, another word keeps it as it is
         grows = there.place is not None and there.place.typed
-        for between in (b"", *ignored, *(others if grows else ())):
+        for between in chain((b"",), (word for part in range(2 if grows else 1) for word in between_lexemes()[part])):
             after = there.copy()
             if between and not after.try_read(between):
                 continue
@@ -78,10 +80,10 @@ def fitting(matcher: Any, ending: Ending) -> Ending | None:
     return ending if there.try_read(ending.data) and there.can_end() else None
 
 
-def _beginnings(matcher: Any, ignored: list[bytes], others: list[bytes], spelling: Spelling | None) -> Iterator[bytes]:
+def _beginnings(matcher: Any, words: Callable[[], Words], spelling: Spelling | None) -> Iterator[bytes]:
     """Bytes that may begin an ending: the rest of a name, then of other terminals.
 
-    ignored, others : as `_words` gives them for whole lexemes. spelling : as of `_words`.
+    words : gives what `_words` gives for whole lexemes. spelling : as of `_words`.
     """
     typed = matcher.place.typed
     names = sorted((name for name in matcher.place.names.texts if name.startswith(typed)), key=len)
@@ -89,15 +91,13 @@ def _beginnings(matcher: Any, ignored: list[bytes], others: list[bytes], spellin
     # those that are lexemes of the terminal, in some mode
     fine = (name for name in names if any(lexer.winner[at] == terminal for at in _states_behind(lexer, name)))
     lexemes = [name[len(typed) :] for name in islice(fine, MOST_TRIED)]
-    for between in (b"",) if typed else (b"", *ignored):
+    for between in chain((b"",), (word for _ in range(0 if typed else 1) for word in words()[0])):
         there = matcher.copy()
         if not between or there.try_read(between):
             taken = (between + rest for rest in lexemes if there.copy().try_read(rest))
             yield from islice(taken, MOST_NAMES)
-    if typed:
-        ignored, others = _words(matcher, typed, spelling)
-        yield from ignored
-    yield from others
+    ignored, others = _words(matcher, typed, spelling) if typed else ([], words()[1])
+    yield from (*ignored, *others)
 
 
 def _states_behind(lexer: NameLexer, data: bytes) -> Iterator[int]:
@@ -111,7 +111,7 @@ def _states_behind(lexer: NameLexer, data: bytes) -> Iterator[int]:
             yield state
 
 
-def _words(matcher: Any, typed: bytes, spelling: Spelling | None) -> tuple[list[bytes], list[bytes]]:
+def _words(matcher: Any, typed: bytes, spelling: Spelling | None) -> Words:
     """A shortest spelling of each ignored terminal, and of each other but for the one held.
 
     typed : how the lexemes begin. It is left out, so that a spelling is empty if it is a whole one.
