@@ -148,7 +148,11 @@ class Lexemes:
         starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in with_refused]
         union = build_union_dfa(nfa, names, limit, starts)
         self.union = replace(union, accepting=tuple(tuple(t for t in each if t < n) for each in union.accepting))
-        rank = terminal_rank(grammar.terminals)
+        # PERF: of those that never end where another one does, no width is asked
+        tied = sorted({terminal for found in self.union.accepting if len(found) > 1 for terminal in found})
+        rank = [-1] * n
+        for terminal, own in zip(tied, terminal_rank([grammar.terminals[t] for t in tied]), strict=True):
+            rank[terminal] = own
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in self.union.accepting]
         by_byte = _choices(refused, union.accepting, rank)
         byte_class = union.byte_class.copy()

@@ -154,9 +154,13 @@ def build_union_dfa(
                     met[state] = True
                     of_one[state] = number_of((state,))
         else:
-            targets = list(zip(*[columns[state] for state in set_], strict=True))
-            found = {each: number_of(tuple(sorted(set(each) - {-1}))) for each in dict.fromkeys(targets)}
-            several[n_rows] = [found[each] for each in targets] or [-1] * len(representatives)
+            found: dict[tuple[int, ...], int] = {}
+            row = several[n_rows] = [] if set_ else [-1] * len(representatives)
+            for each in zip(*[columns[state] for state in set_], strict=True):
+                target = found.get(each)  # once, since hashes of long tuples take most of the time
+                if target is None:
+                    target = found[each] = number_of(tuple(sorted(set(each) - {-1})))
+                row.append(target)
         n_rows += 1
     ended = np.where(nfa.is_accepting, nfa.terminal, -1).tolist()
     accepting = tuple(tuple(sorted({ended[s] for s in set_} - {-1})) for set_ in members)
