@@ -4,7 +4,8 @@ python reports/bench/names.py [--files N] [--places N] [--functions N] [--tokens
 
 First list: the seconds from `PythonNames` to the names at some places, each in a process of its own. First token: there, too, the CPU
 seconds to the first token of the bundled model, with names and without, of this process and those that it starts; least of three. The
-store and an ending are there before, as `maskwright complete` has them.
+store and an ending are there before, as `maskwright complete` has them. The model computes on one thread: others wait busily for it where
+the machine has more to do, up to a tenth of a second for a token, and that would count.
 
 Masks: `restrict` and masks of the library's `python` behind `os.`, for 10 to 100,000 names made of words, in CPU time.
 
@@ -23,6 +24,7 @@ import argparse
 import importlib.util
 import io
 import keyword
+import os
 import random
 import re
 import subprocess
@@ -98,8 +100,9 @@ print(sum(os.times()[:4]) - begin)
 
 
 def cpu_seconds(command: list[str]) -> float:
-    """What a process prints."""
-    return float(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+    """What a process prints, whose matrices are multiplied on one thread."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    return float(subprocess.run(command, capture_output=True, check=True, text=True, env=environment).stdout)
 
 
 def first_tokens(folder: str) -> dict[str, Any]:
