@@ -26,10 +26,8 @@ from maskwright.analysis.regex.bounds import n_beginnings
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.properties import with_classes
 
-FIRST_PAIRS = 1 << 8
-"""Pairs of states that there is room for at first: a power of two."""
-PAUSE = 1 << 16
-"""Pairs of states after which a search pauses, so that Ctrl-C is obeyed."""
+FIRST_PAIRS, PAUSE = 1 << 8, 1 << 16
+"""Pairs that there is room for at first, a power of two, and between pauses for Ctrl-C."""
 
 CanFollow = Callable[[int, int], bool]
 """`can_follow(first, second)`: whether the parser may see `second` directly after `first`."""

@@ -183,12 +183,8 @@ def _joined(
 ) -> dict[frozenset[int], frozenset[int]]:
     """For each set of competing terminals the mode that it belongs to, as the union of its sets.
 
-    Greedy: each set joins the first mode that it agrees with. A set is represented by the terminals
-    that begin with each byte. Two agree if at each byte they have the same terminals, or one has
-    none.
-
-    Raises: LimitError if there are more than MODE_LIMIT modes.
-    Cost: O(sets * modes).
+    Greedy: each set joins the first mode that it agrees with. Two agree if at each byte the same
+    terminals begin, or none of one. Raises: LimitError past MODE_LIMIT. Cost: O(sets * modes).
     """
     numbers: dict[bytes, int] = {}
     modes = np.full((0, 256), -1, np.int32)

@@ -34,8 +34,7 @@ So a state keeps the pending bytes themselves, the transition says `RESTART`, an
 these bytes and the current byte anew. Of bytes that do the same in every mode it keeps the first
 ones met: those of a run of blanks of any length in ``not  in`` are one state.
 
-Source: Reps, "Maximal-munch" tokenization in linear time (1998), for the problem; Mohri (1997) for
-subsequential transducers.
+Source: Reps, "Maximal-munch" tokenization in linear time (1998); Mohri (1997), on transducers.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ _UNKNOWN = -9
 
 MAX_AGAIN = 12
 """The most lexemes that a lexer may have to back up over; more count as unbounded."""
-MANY = 1 << 8
-"""With so many states that back up, `_look_deep` asks whether the lexer is to be refused."""
+MANY, TOO_MANY = 1 << 8, 1 << 12
+"""With so many states that back up `_look_deep` asks whether to refuse; and with so many we do."""
 MOST_DEEP = 1 << 9
 """How many states it makes."""
 
@@ -94,7 +93,7 @@ def build_transducer(
         can end where no line feed continues it, or may have to be backed up over.
     Cost for python.lark: 0.1 s.
     """
-    return _Builder(Lexemes(grammar, can_follow, modes, limit), limit).build()
+    return Builder(Lexemes(grammar, can_follow, modes, limit), limit).build()
 
 
 class _Other(NamedTuple):
@@ -113,15 +112,16 @@ class _Other(NamedTuple):
     unended: dict[tuple[int, int, int], int]
 
 
-class _Builder:
+class Builder:
     """Makes the states of a transducer, each from the bytes that lead to it.
 
-    number : state -> its number. nested : for each state the lexemes that it may have to back up
-        over. outputs : output -> its index.
+    most_backup : lexemes, with several modes bytes, over which the lexer backs up at most. Beyond
+        that it holds on to the lexeme in progress. None: over all, or BackupError.
+    number : state -> its number. nested : for each state what it may have to back up over.
     """
 
-    def __init__(self, lexemes: Lexemes, limit: int) -> None:
-        self.lexemes = lexemes
+    def __init__(self, lexemes: Lexemes, limit: int, most_backup: int | None = None) -> None:
+        self.lexemes, self.most_backup = lexemes, most_backup
         self.grammar = lexemes.grammar
         self.newline = lexemes.newline
         self.column_bytes = column_bytes(self.grammar.layout.tabs) if self.grammar.layout else b""
@@ -155,8 +155,10 @@ class _Builder:
             look()
             self._row_of(number)
             n_backing += state.backs_up
-            if state.backs_up and n_backing == MANY:
-                _Builder(self.lexemes, self.limit)._look_deep()
+            if n_backing == TOO_MANY:
+                raise self._too_many(state)
+            if state.backs_up and n_backing == MANY and self.most_backup is None:
+                Builder(self.lexemes, self.limit)._look_deep()
         next_rows, output_rows = np.stack([self._row_of(number) for number in range(len(self.states))], axis=1)
         self._check_newline()
         ends = [self._end(state) for state in self.states]
@@ -184,8 +186,7 @@ class _Builder:
     def _check_newline(self) -> None:
         """Raises GrammarError if the newline can end where no line feed can continue it.
 
-        Without this check a newline may end at a column that no line can have, and the text is
-        stuck.
+        It might end at a column that no line can have, and the text be stuck.
         """
         for state in self.states:
             if state.winner != self.newline or self.newline < 0 or state.backs_up:
@@ -200,14 +201,17 @@ class _Builder:
             found = self.number[state] = len(self.states)
             self.states.append(state)
             self.nested.append(0)
-            if state.reread is not None:
-                # The bytes that are read again may be backed up over in their turn.
-                self.nested[found] = 1 + self.nested[state.reread[1]] + len(state.reread[0])
-            elif state.otherwise >= 0:
-                self.nested[found] = self.nested[state.otherwise]
-            if found >= self.limit or len(state.pending) > MAX_PENDING or self.nested[found] > MAX_AGAIN:
+            self.nested[found] = self._again(state)
+            if found >= self.limit or self.nested[found] > (MAX_PENDING if self.has_modes else MAX_AGAIN):
                 raise self._too_many(state)
         return found
+
+    def _again(self, state: State) -> int:
+        """The lexemes, or with several modes the bytes, that a state may have to back up over."""
+        if state.reread is not None:
+            # The bytes that are read again may be backed up over in their turn.
+            return 1 + self.nested[state.reread[1]] + len(state.reread[0])
+        return len(state.pending) if state.otherwise < 0 else self.nested[state.otherwise]
 
     def _too_many(self, state: State) -> LimitError:
         name = self.grammar.display_name
@@ -217,7 +221,7 @@ class _Builder:
         advice = f"; make the terminals differ sooner{advice}"
         if state.backs_up:
             alive = self.lexemes.live[state.under_way][:6]
-            bounds = f"{MAX_AGAIN} lexemes or {MAX_PENDING} bytes, in {self.limit} states"
+            bounds = f"{MAX_AGAIN} lexemes or {MAX_PENDING} bytes, in {TOO_MANY} states"
             text = (
                 f"grammar {self.grammar.name}: the lexer would have to back up over more than it can ({bounds}): it cannot tell whether "
                 f"{name(state.winner)} has ended or {', '.join(map(name, alive))} goes on"
@@ -237,14 +241,14 @@ class _Builder:
         if self.has_modes:
             for start in self.lexemes.union.starts:
                 self._add(State(start, begins=True))
-        agenda = [(0, 0, number) for number in range(len(self.states))]
+        agenda = [(0, number) for number in range(len(self.states))]
         while agenda and self._row_of.cache_info().currsize < MOST_DEEP:
             look()
-            *_, number = heapq.heappop(agenda)
+            _, number = heapq.heappop(agenda)
             n_before = len(self.states)
             self._row_of(number)
             for new in range(n_before, len(self.states)):
-                heapq.heappush(agenda, (-self.nested[new], -len(self.states[new].pending), new))
+                heapq.heappush(agenda, (-self.nested[new], new))
 
     def _output(self, emitted: Output) -> int:
         """The number of an output, a new one if it has none."""
@@ -255,8 +259,6 @@ class _Builder:
 
     def _row(self, number: int) -> npt.NDArray[np.int32]:
         """A state's `_step` by class of bytes: (2, n_classes) int32, states and numbers of outputs.
-
-        With one mode the start's is that of a lexeme of which nothing was read.
 
         PERF: most bytes lead where they lead from other states too: to a state that records only
         the union automaton's, or out of a lexeme that fails. These are worked out once.
@@ -401,6 +403,8 @@ class _Builder:
             readings = self._readings(state.winner, target, not outputs)
             found = State(after, state.winner, (outputs, target))
             others = set() if self.lexemes.emitted(state.winner) + outputs else {target}
+        if self.most_backup is not None and self._again(found) > self.most_backup:
+            return lost
         if not any(self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in readings):
             return lost
         if state.winner == self.newline and byte in self.column_bytes:
@@ -431,11 +435,9 @@ class _Builder:
         return number, (), b""
 
     def _find_alike(self, before: int, starts: tuple[int, ...], pending: bytes) -> tuple[bytes, set[_Way | None]]:
-        """Of all bytes that do the same as these, read behind a terminal, the first ones met.
+        """Of all bytes that do the same behind a terminal, the first ones met; and their ways.
 
         starts : the union automaton's states in which they may begin, one for each mode.
-
-        Returns them, and what they become in these modes (`_way`).
         """
         ways = [self._way(before, start, pending) for start in starts]
         # INVARIANT: a layout's newline counts its bytes, so that none of them stand for others
@@ -466,10 +468,7 @@ class _Builder:
         return other if is_same else (state.under_way, other)
 
     def _readings(self, winner: int, number: int, is_first: bool) -> Iterator[tuple[int, bool]]:
-        """Where the union automaton may be in a state of the transducer.
-
-        The state's own backing up is included. Yields pairs as in `Lexemes.readings`.
-        """
+        """Where the union automaton may be in a state, as `Lexemes.readings`; also backing up."""
         while True:
             state = self.states[number]
             yield (state.under_way if state.under_way >= 0 else self.lexemes.union.starts[0]), is_first

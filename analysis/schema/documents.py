@@ -86,6 +86,11 @@ def draft_named(name: Any) -> int | None:
     return DRAFTS.get(str(name).rstrip("#").replace("https://", "http://", 1).replace("/hyper-schema", "/schema"))
 
 
+def draft_of(schema: Any, otherwise: int) -> int:
+    """The draft that a schema names; `otherwise` if it names none that is known."""
+    return (draft_named(schema.get("$schema")) if isinstance(schema, dict) else None) or otherwise
+
+
 def identifier(schema: Any) -> str:
     """The identifier of a whole schema, "" if it has none."""
     names = (schema.get("$id"), schema.get("id")) if isinstance(schema, dict) else ()
@@ -139,6 +144,7 @@ class Document:
 
     schemas : the subschema at each location, an object or a boolean.
     unknown : location -> JSON pointer and reason, for schemas in documents that are not given.
+    read_otherwise : JSON pointers and reasons, for drafts that are not known.
     INVARIANT: location 0 is the schema `true`; `root` is that of the whole schema. A *term* is
     2 * location, or 2 * location + 1 for its negation.
     """
@@ -151,10 +157,10 @@ class Document:
         with_names: bool = False,
     ) -> None:
         self.schema = schema
-        self.documents = dict(documents or {})
-        for uri in self.documents:
+        for uri in documents or {}:
             if not isinstance(uri, str):
                 raise SchemaError(f"documents has the key {clip(uri)}; expected URI -> schema")
+        self.documents = {_local(uri): one for uri, one in (documents or {}).items()}
         self.schemas: list[Any] = [True]
         self.drafts: list[int] = [default_draft]
         self.unknown: dict[int, tuple[str, str]] = {}
@@ -165,25 +171,29 @@ class Document:
         self._constants: dict[str, int] = {}
         self._followed: dict[tuple[str, int], int] = {}
         self._doubled: set[str] = set()
+        self.read_otherwise: dict[tuple[str, str], None] = {}
         self._is_checked = with_names
         self.draft = self._draft(schema, "", default_draft)
         resolver = self._resolver(self.draft) if with_names else None
         self.root = self._location(schema, ("",), self.draft, resolver)
 
-    @staticmethod
-    def _draft(schema: Any, pointer: str, otherwise: int) -> int:
-        """The draft that a schema with `$schema` names. Raises: SchemaError for another one."""
+    def _draft(self, schema: Any, pointer: str, otherwise: int) -> int:
+        """The draft that a schema with `$schema` names; `otherwise` for somebody's own.
+
+        Raises: SchemaError for another of JSON Schema, whose keywords mean something else.
+        """
         name = schema.get("$schema") if isinstance(schema, dict) else None
-        if name is None:
-            return otherwise
-        draft = draft_named(name)
+        draft = otherwise if name is None else draft_named(name)
         if draft is not None:
             return draft
-        raise SchemaError(
-            f"{pointer or at(pointer)}: $schema is {name!r}; expected the identifier of draft 4, 6, 7, 2019-09 or 2020-12, "
-            "or none for 2020-12",
-            pointer,
-        )
+        if not isinstance(name, str) or re.match("https?://json-schema.org/draft", name):
+            raise SchemaError(
+                f"{pointer or at(pointer)}: $schema is {clip(name)}; expected the identifier of draft 4, 6, 7, 2019-09 or 2020-12",
+                pointer,
+            )
+        why = f"no known draft is named {clip(name)}, so it is read as draft {otherwise}"
+        self.read_otherwise[f"{pointer}/$schema", why] = None
+        return otherwise
 
     def _resolver(self, draft: int) -> Any:
         """What looks up references by identifiers and anchors: a resolver of `referencing`."""
@@ -206,7 +216,7 @@ class Document:
 
         registry: Any = jsonschema_specifications.REGISTRY
         resource: Any = referencing.Resource
-        pairs = [(uri, made(one, uri, self._draft(one, uri, draft))) for uri, one in self.documents.items()]
+        pairs = [(uri, made(one, uri, draft_of(one, draft))) for uri, one in self.documents.items()]
         root = made(self.schema, "", draft)
         self._doubled = _doubled([("", root), *pairs])
         return registry.with_resources(pairs).resolver_with_root(root)
@@ -356,7 +366,7 @@ class Document:
         import referencing.exceptions
         import referencing.jsonschema as dialects
 
-        name = reference[2:] if re.match(r"\./[^:]+$", reference) else reference
+        name = _local(reference)
         try:
             doubled = self._doubled and self._doubled_by(name, keyword, resolver)
             if doubled:
@@ -438,6 +448,11 @@ def _doubled(resources: list[tuple[str, Any]]) -> set[str]:
             if owner is not resource.contents and repr(owner) != repr(resource.contents):
                 doubled.add(name)
     return doubled
+
+
+def _local(uri: str) -> str:
+    """A relative URI without the folder itself in front."""
+    return uri[2:] if re.match(r"\./[^:]+$", uri) else uri
 
 
 def _id_keyword(draft: int) -> str:

@@ -9,14 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
-from maskwright.analysis.arguments import clip
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import EmptySchemaError, LimitError, SchemaError
 from maskwright.analysis.marks import MARK
 from maskwright.analysis.schema import shapes as s
 from maskwright.analysis.schema.builder import Builder
 from maskwright.analysis.schema.cardinality import are_fewer, endless, listed_texts, n_values
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, draft_named, read_document
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, Document, read_document
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, has_value, living, living_states, shape_of
 from maskwright.analysis.schema.keys import with_classes
 from maskwright.analysis.schema.lengths import goes_on_for_ever
@@ -53,18 +52,15 @@ def build_graph(
         >>> build_graph({"enum": ["a", None]}).nodes
         ((Spellings(texts=(b'null',)), StringLiterals(texts=(b'a',))),)
     """
-    name = schema.get("$schema") if lenient and isinstance(schema, dict) else None
-    is_unknown = isinstance(name, str) and draft_named(name) is None
 
     def read(document: Document) -> s.SchemaGraph:
         builder = Builder(document, key_order == "schema", is_natural)
         root = builder.node([2 * document.followed(document.root)])
         drafts = {} if root == s.NO_NODE else builder.reached(root)
-        return _Finisher(builder, drafts, lenient).graph(root)
+        found = _Finisher(builder, drafts, lenient).graph(root)
+        return found._replace(left_out=(*document.read_otherwise, *found.left_out))
 
-    found = read_document({**schema, "$schema": None} if is_unknown else schema, documents, default_draft, read)
-    why = "/$schema", f"no known draft is named {clip(name)}, so it is read as draft {default_draft}"
-    return found._replace(left_out=(why, *found.left_out)) if is_unknown else found
+    return read_document(schema, documents, default_draft, read)
 
 
 class _Finisher:

@@ -21,7 +21,7 @@ from maskwright.analysis.errors import EmptySchemaError, LimitError, MaskwrightW
 from maskwright.analysis.files import is_tensors, read_file_bytes
 from maskwright.analysis.kept import Cache
 from maskwright.analysis.nesting import MOST_NESTED_JSON, on_own_stack, read_json
-from maskwright.analysis.schema.documents import draft_named, identifier, refuse_deep
+from maskwright.analysis.schema.documents import identifier, refuse_deep
 from maskwright.analysis.schema.formats import WRITTEN
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.mistakes import contradiction, in_words, misspelled
@@ -224,7 +224,7 @@ def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None
 
     schema : which refers to them. Files of a folder are known by their `$id`, by their path in the
         folder, and by that path beside the `$id` of this schema. Left out are files that hold no
-        schema of a known draft.
+        schema.
 
     Raises: SchemaError for what is neither, and for a folder or a file that cannot be read.
     """
@@ -242,9 +242,7 @@ def given_documents(documents: Mapping[str, Any] | str | os.PathLike[str] | None
     found: dict[str, Any] = {}
     for path in paths:
         other = parse_schema(_read(path), str(path))
-        if isinstance(other, bool) or (
-            isinstance(other, dict) and ("$schema" not in other or draft_named(other["$schema"]))
-        ):
+        if isinstance(other, bool | dict):
             name = quote(path.relative_to(folder).as_posix())
             for uri in {name, urljoin(base, name) if base else name, identifier(other) or name}:
                 found.setdefault(uri, other)

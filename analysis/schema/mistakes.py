@@ -20,7 +20,7 @@ from maskwright.analysis.errors import EmptySchemaError, MaskwrightError
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema import known_keywords as k
 from maskwright.analysis.schema.builder import Builder
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_named, escaped, read_document
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, at, draft_of, escaped, read_document
 from maskwright.analysis.schema.drafts import living
 from maskwright.analysis.schema.formats import FORMATS, NOT_REGULAR
 from maskwright.analysis.schema.graph import build_graph
@@ -120,7 +120,7 @@ class _Search:
 
     def __init__(self, schema: dict[str, Any], documents: Mapping[str, Any] | None, draft: int) -> None:
         self.schema, self.documents = schema, documents
-        self.draft = draft_named(schema.get("$schema")) or draft
+        self.draft = draft_of(schema, draft)
         self.gone: dict[_Path, bool] = {}
         self.left = max(LEAST_TRIES, min(MOST_TRIES, MOST_READ // len(spelled_out(schema))))
         self.last_of_least, self.end = self.left - LEAST_TRIES, thread_time() + MOST_SECONDS

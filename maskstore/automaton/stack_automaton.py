@@ -6,19 +6,21 @@ result is all that a decoder looks up.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arrays import Int32
-from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
+from maskwright.analysis.errors import BackupError, GrammarError, LimitError, MaskwrightWarning, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import Transducer
-from maskwright.analysis.lexing.lexemes import check_literals
+from maskwright.analysis.lexing.lexemes import Lexemes, check_literals
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
-from maskwright.analysis.lexing.transducer import STATE_LIMIT, build_transducer
+from maskwright.analysis.lexing.transducer import STATE_LIMIT, Builder
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.live import Live, without_dead_ends
 from maskwright.analysis.lr.splits import refuse_split
@@ -40,7 +42,7 @@ Progress = Callable[[str, int, int], None]
 class Lookup:
     """One question of a lexer state to the stack automaton.
 
-    line_breaks : the list of line breaks that come first, by its number.
+    line_breaks : the number of the list of line breaks that come first.
     root : the node at which the walk begins, or 0 if there is none; -1 - n for open root n.
     own : the mask of the tokens that are allowed whatever the stack is.
     """
@@ -96,13 +98,33 @@ class LexerAndParser:
 
 
 def build_modes(grammar: Grammar) -> tuple[Merged, Modes]:
-    """The merged tables of a grammar, and the modes of its lexer, by the states of these tables.
-
-    Raises: what `build_merged_tables` and `lexing_modes` raise.
-    """
+    """The merged tables of a grammar, and its lexer's modes by their states."""
     merged = build_merged_tables(grammar, grammar.conflicts)
     tables = merged.tables
     return merged, lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
+
+
+MOST_BACKUP, MOST_STATES_BACKING = 2, 2_000
+"""How far a lexer backs up that would have to go too far, and the states it may have then."""
+
+
+def _transducer(grammar: Grammar, merged: Merged, modes: Modes) -> Transducer:
+    """As `build_transducer`, but a lexer that would have to back up too far holds on sooner."""
+    lexemes = Lexemes(grammar, merged.can_follow, modes, STATE_LIMIT)
+    try:
+        return Builder(lexemes, STATE_LIMIT).build()
+    except BackupError as error:
+        said = str(error)
+    for most in range(MOST_BACKUP, 0, -1):
+        with suppress(LimitError):
+            found = Builder(lexemes, MOST_STATES_BACKING, most).build()
+            break
+    else:
+        most, found = 0, Builder(lexemes, STATE_LIMIT, 0).build()
+    what = "lexemes" if len(modes) == 1 else "bytes"
+    said += f". Until then texts in which what goes on fails after more than {most} {what} are refused"
+    warnings.warn(said, MaskwrightWarning, stacklevel=2)
+    return found
 
 
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
@@ -119,7 +141,7 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
     merged, modes = build_modes(grammar)
     tables = merged.tables
     refuse_split(grammar, tables, modes)
-    transducer = build_transducer(grammar, merged.can_follow, modes)
+    transducer = _transducer(grammar, merged, modes)
     origin = np.arange(tables.n_states, dtype=np.int32)
     live = None
     if merged.is_decided:
@@ -145,11 +167,7 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a closed automaton may take.
-
-    edges : most edges of the automaton.
-    bytes : most bytes of the tables while it is made.
-    """
+    """The most edges of a closed automaton, and bytes of the tables while it is made."""
 
     edges: int = EDGE_BUDGET
     bytes: int = BYTES_BUDGET
@@ -158,14 +176,7 @@ class Budget:
 def build_automaton(
     grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None, budget: Budget | None = None
 ) -> StackAutomaton:
-    """Close the stack automaton of a grammar with lexing "longest" or "contextual".
-
-    If it goes over the budget, it has open roots instead (`StackAutomaton.open_roots`).
-
-    progress, budget : as `prepare_automaton`.
-
-    Raises: as `prepare_automaton`.
-    """
+    """What `prepare_automaton` makes, closed; past the budget with `StackAutomaton.open_roots`."""
     return prepare_automaton(grammar, vocabulary, progress, budget).closed(progress)
 
 
@@ -174,8 +185,7 @@ def prepare_automaton(
 ) -> AutomatonBuilder:
     """What makes the automaton of a grammar with lexing "longest" or "contextual", open or closed.
 
-    progress : called with the name of the step ("walk", "parses" or "closure"), how much is done,
-        and how much there is.
+    progress : called with a step ("walk", "parses", "closure"), how much is done, and of what.
     budget : past it the automaton is left open.
 
     Raises: GrammarError for lexing "nfa"; VocabularyError for a vocabulary without text; LimitError

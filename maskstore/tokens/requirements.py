@@ -91,6 +91,7 @@ class Requirements:
         self.states: list[StateTokens]
         self.sequences: tuple[Int32, Int32]
         self.columns_of = cache(self._columns_of)
+        self._ending = cache(self._find_ending)
         layout = grammar.layout
         self.newline = grammar.newline
         self.after_newline = frozenset(range(tables.n_terminals + 1))
@@ -174,7 +175,7 @@ class Requirements:
         number: dict[Ending, int] = {}
         ending_of = np.zeros(self.transducer.n_states, np.int32)
         for state in range(self.transducer.n_states):
-            ending = tuple(self._ending(state))
+            ending = self._ending(state)
             ending_of[state] = number.setdefault(ending, len(number))
         return ending_of, list(number)
 
@@ -207,11 +208,11 @@ class Requirements:
                 found.add(self.column_of[self.grammar.layout.dedent])
         return frozenset(found) - {-1}
 
-    def _ending(self, state: int) -> list[tuple[tuple[int, ...], frozenset[int] | None]]:
+    def _find_ending(self, state: int) -> Ending:
         """The alternatives of a state's ending: its lookahead set, and those after backing up."""
         lookahead = self.transducer.lookahead[state]
         if lookahead is None:
-            return [((), None)]
+            return (((), None),)
         found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), lookahead)]
         if self.transducer.otherwise[state] >= 0:
             found += [each for each in self._ending(self.transducer.otherwise[state]) if each not in found]
@@ -226,7 +227,7 @@ class Requirements:
             )
             for after, more in outcomes:
                 found += [((*more, *symbols), last) for symbols, last in self._ending(after)]
-        return found
+        return tuple(dict.fromkeys(found))
 
     def _read(self, data: bytes, state: int, symbols: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
         """The ways to read some bytes from a state: the state after them, and the symbols emitted.

@@ -40,7 +40,9 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
         remedy = "make these terminals differ sooner, or let the rules build what only the longer one can spell"
         if grammar.lexing == "longest" and len(facts.modes) == 1:
             remedy += "; lexing='contextual' helps where no parser state accepts both"
-        yield facts.finding(code, "error", at, facts.without_name(error), NO_STORE, remedy)
+        is_held = isinstance(error, BackupError)
+        decoding = "texts in which the longer lexeme comes to nothing are refused" if is_held else NO_STORE
+        yield facts.finding(code, "warning" if is_held else "error", at, facts.without_name(error), decoding, remedy)
     except GrammarError as error:
         remedy = r"write the newline as in (\r?\n[\t ]*)+, and let no other terminal go on past it"
         yield facts.finding("layout-newline", "error", grammar.newline, facts.without_name(error), NO_STORE, remedy)

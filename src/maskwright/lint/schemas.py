@@ -12,7 +12,7 @@ from typing import Any
 from maskwright.analysis.arguments import need_path
 from maskwright.analysis.errors import DeadEndError, LimitError, SchemaError
 from maskwright.analysis.nesting import on_own_stack
-from maskwright.analysis.schema.documents import DEFAULT_DRAFT, draft_named
+from maskwright.analysis.schema.documents import DEFAULT_DRAFT, draft_of
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.load import JsonSchema, as_asked, changed_values, found_name, read_schema
 from maskwright.analysis.schema.mistakes import (
@@ -98,7 +98,7 @@ def _parent(pointer: str, order: Mapping[str, int]) -> str:
 class _Lint:
     def __init__(self, schema: Any, documents: Mapping[str, Any], lenient: bool, style: Style, file: str) -> None:
         self.schema, self.documents, self.lenient, self.style, self.file = schema, documents, lenient, style, file
-        self.draft = (draft_named(schema.get("$schema")) if isinstance(schema, dict) else None) or DEFAULT_DRAFT
+        self.draft = draft_of(schema, DEFAULT_DRAFT)
         self.places: list[Place] = list(places_of(schema, self.draft))
         self.skipped: list[str] = []
 

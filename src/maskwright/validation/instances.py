@@ -14,7 +14,7 @@ from typing import Any
 
 from maskwright.analysis.errors import NestingError
 from maskwright.analysis.nesting import read_json
-from maskwright.analysis.schema.documents import draft_named, escaped
+from maskwright.analysis.schema.documents import draft_of, escaped
 from maskwright.analysis.schema.formats import FORMATS
 from maskwright.analysis.schema.load import JsonSchema
 from maskwright.validation.references import Judgement
@@ -183,7 +183,7 @@ def _validator(exact: Any, schema: JsonSchema) -> tuple[Any, Any]:
         2019: jsonschema.Draft201909Validator,
         2020: jsonschema.Draft202012Validator,
     }
-    draft = draft_named(exact.get("$schema") if isinstance(exact, dict) else None) or 2020
+    draft = draft_of(exact, 2020)
     chosen = classes[draft]
     resources: list[tuple[str, Any]] = [
         (uri, referencing.Resource.from_contents(document, default_specification=dialects.DRAFT202012))

@@ -298,14 +298,14 @@ def test_endless_backing_up_is_refused_before_there_are_thousands_of_states(
 ) -> None:
     """Twice as many states with each lexeme more: these took seconds, one of more letters a quarter of a minute."""
     rows = 0
-    row_of = transducer._Builder._row
+    row_of = transducer.Builder._row
 
     def count(self: Any, state: Any) -> Any:
         nonlocal rows
         rows += 1
         return row_of(self, state)
 
-    monkeypatch.setattr(transducer._Builder, "_row", count)
+    monkeypatch.setattr(transducer.Builder, "_row", count)
     grammar = longest(f"start: (A | B | C | D)*\n{terminals}")
     with pytest.raises(BackupError, match="back up over more than it can"):
         build_transducer(grammar, lambda first, second: True)

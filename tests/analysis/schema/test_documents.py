@@ -104,20 +104,33 @@ def test_other_names_of_drafts(name: str) -> None:
     assert is_text_of(load_schema({"$schema": name, "type": "string"}).texts.graph, b'"a"')
 
 
-def test_an_unknown_draft_is_read_as_the_newest_where_that_is_wanted() -> None:
+def test_an_unknown_draft_is_read_as_the_newest() -> None:
     schema = {"$schema": "https://meta.json-schema.tools/", "prefixItems": [{"type": "integer"}], "type": "array"}
-    with pytest.raises(SchemaError, match=r"\$schema is 'https://meta"):
-        load_schema(schema)
-    found = load_schema(schema, lenient=True)
+    found = load_schema(schema)
     assert found.left_out == (
         ("/$schema", "no known draft is named 'https://meta.json-schema.tools/', so it is read as draft 2020"),
     )
     assert is_text_of(found.texts.graph, b"[1]") and not is_text_of(found.texts.graph, b'["a"]')
 
 
+def test_an_unknown_draft_inside_is_read_as_the_one_around() -> None:
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "null"}]}
+    inner = {"$schema": "http://a/meta", "$id": "http://a/b", "items": [{"type": "integer"}]}
+    graph = load_schema({**old, "properties": {"x": inner}}).texts.graph
+    assert [pointer for pointer, _ in graph.left_out] == ["/properties/x/$schema"]
+    assert is_text_of(graph, b'{"x":[1]}') and not is_text_of(graph, b'{"x":["a"]}')
+    there = load_schema(
+        {"$ref": "o"}, documents={"o": {"$schema": "http://a/m"}, "p": {"$schema": "http://a/other"}}
+    ).texts.graph
+    assert [pointer for pointer, _ in there.left_out] == ["o/$schema"]
+    with pytest.raises(SchemaError, match=r"\$schema is 7; expected the identifier"):
+        load_schema({"$schema": 7})
+
+
 @pytest.mark.parametrize("reference", ["o.json#/$defs/a", "./o.json#/$defs/a"])
-def test_a_reference_may_begin_with_the_folder_itself(reference: str) -> None:
-    graph = load_schema({"$ref": reference}, documents={"o.json": {"$defs": {"a": {"type": "null"}}}}).texts.graph
+@pytest.mark.parametrize("uri", ["o.json", "./o.json"])
+def test_a_reference_may_begin_with_the_folder_itself(uri: str, reference: str) -> None:
+    graph = load_schema({"$ref": reference}, documents={uri: {"$defs": {"a": {"type": "null"}}}}).texts.graph
     assert is_text_of(graph, b"null") and not is_text_of(graph, b"1")
 
 
