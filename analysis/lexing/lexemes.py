@@ -21,7 +21,7 @@ from maskwright.analysis.kept import Kept, cached_property
 from maskwright.analysis.lexing import _survival_kernels as kernels
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
-from maskwright.analysis.lexing.terminals import compile_lexemes, refused_before
+from maskwright.analysis.lexing.terminals import compile_lexemes, is_refused_at_once, refused_before
 from maskwright.analysis.regex.bounds import n_beginnings
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.properties import with_classes
@@ -108,6 +108,7 @@ class Lexemes:
         may win there, the strongest first, up to the first that is not refused; with each, for each
         class of bytes, and last for the end of the text, whether it is refused there, bool.
     may_be_refused : for each state whether before some bytes none of its choices wins.
+    at_once : terminals of which all lexemes that begin alike are refused at once.
     live : for each state the terminals that win there or further on, ascending.
     byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
         Each byte that moves a layout's column is a class of its own.
@@ -136,6 +137,7 @@ class Lexemes:
         automata = compile_lexemes(grammar) if automata is None else automata
         competing = [t for t, dfa in enumerate(automata) if dfa is not None and t != self.newline]
         refused = [(t, *each) for t in competing for each in refused_before(grammar.terminals[t])]
+        self.at_once = {t for t, _, _ in refused if is_refused_at_once(grammar.terminals[t])}
         nfa = build_terminal_nfa([*automata, *(dfa for _, _, dfa in refused)])
         n = grammar.n_terminals
         names = [grammar.terminals[t].name for t in [*range(n), *(t for t, _, _ in refused)]]

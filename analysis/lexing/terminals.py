@@ -38,7 +38,7 @@ from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.spell import in_bytes
-from maskwright.analysis.regex.tree import ANY, Chars, Look, Node, children, sequence, sets
+from maskwright.analysis.regex.tree import ANY, Chars, Look, Node, children, looks_ahead_first, sequence, sets
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,7 @@ def compile_pattern(pattern: str, flags: str = "", *, max_states: int = MAX_STAT
 
     Raises: TerminalError if `re` refuses the syntax or the pattern has no regular reading;
         LimitError if there are more than `max_states` states or groups are nested too deeply.
-    Cost: that of the subset construction, exponential at worst but stopped at the limit. The first
-        ``\w`` of a process takes a scan of Unicode.
+    Cost: that of the subset construction. The first ``\w`` of a process takes a scan of Unicode.
 
     Example:
         >>> dfa = compile_pattern(r'".*?(?<!\\)"')
@@ -86,8 +85,7 @@ def compile_pattern(pattern: str, flags: str = "", *, max_states: int = MAX_STAT
 def compile_terminal(terminal: Terminal, *, where: str = "", max_states: int = MAX_STATES) -> Dfa:
     """The automaton of L for a terminal's pattern or literal. where : the grammar file's name.
 
-    Raises: TerminalError and LimitError as `compile_pattern`; TerminalError if the terminal is
-        declared, matches nothing, or matches the empty string.
+    Raises: as `compile_pattern`; TerminalError if it is declared, or matches nothing or b"".
     """
     return _compile_terminal(terminal, where, max_states).dfa
 
@@ -98,10 +96,6 @@ def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int
     Without any, `re` matches wherever the automaton accepts a prefix of the text.
 
     where, max_states, Raises : as `compile_terminal`.
-
-    Example:
-        >>> lookahead_beyond_end(Terminal("ZERO", "0+(?![1-9])"))
-        ('(?![1-9])',)
     """
     return _compile_terminal(terminal, where, max_states).beyond
 
@@ -146,6 +140,11 @@ def _refused_before(pattern: str, flags: str, lexemes: Dfa) -> tuple[tuple[bytes
     return tuple(found)
 
 
+def is_refused_at_once(terminal: Terminal) -> bool:
+    """Whether its look-aheads stand in front, as in ``(?!if)[a-z]+``: all lexemes fail them."""
+    return looks_ahead_first(parse(terminal.pattern or "", terminal.flags))
+
+
 def _looked_for(node: Node) -> list[Ranges]:
     """The sets of characters in a tree's look-aheads."""
     if isinstance(node, Look) and node.ahead:
@@ -170,10 +169,8 @@ def compile_lexemes(grammar: Grammar) -> tuple[Dfa | None, ...]:
         newline = grammar.layout.newline
         automata[newline] = with_line_feed(automata[newline])
         if automata[newline] is None:
-            raise GrammarError(
-                f"grammar {grammar.name}: the layout's newline {grammar.display_name(newline)} matches no text with a line feed; "
-                r"write it as in (\r?\n[\t ]*)+"
-            )
+            where = f"grammar {grammar.name}: the layout's newline {grammar.display_name(newline)}"
+            raise GrammarError(rf"{where} matches no text with a line feed; write it as in (\r?\n[\t ]*)+")
     return tuple(automata)
 
 

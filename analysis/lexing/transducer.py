@@ -360,7 +360,8 @@ class Builder:
         """The state after `byte`, where the lexeme can end as what comes next allows."""
         choices = [terminal for terminal, _ in self.lexemes.choices[after]]
         may_fail = self.lexemes.may_be_refused[after]
-        found = self._unfinished(state, after, byte) if may_fail else State(after, choices.pop())
+        is_over = not may_fail or state.winner in self.lexemes.at_once.intersection(choices)
+        found = State(after, -1 if may_fail else choices.pop()) if is_over else self._unfinished(state, after, byte)
         if self.has_modes and found.backs_up:
             return State(after, choices[0])  # its bytes would be read again: nothing is refused
         for terminal in reversed(choices):

@@ -83,10 +83,7 @@ def least(tree: Node) -> Least:
 
 
 def looking_before(node: Node, consumed: int = 0) -> dict[str, None]:
-    """The look-behinds that reach further back than the text's beginning, in the tree's order.
-
-    consumed : the least number of characters before the node.
-    """
+    """The look-behinds that reach back before the text, which has `consumed` characters at least."""
     found: dict[str, None] = {}
     if isinstance(node, Look) and not node.ahead:
         # `re` takes a look-behind only if all its texts have one length

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import Literal, TypeAlias
 
 from maskwright.analysis.regex.charset import EVERYTHING, Ranges
@@ -246,6 +247,12 @@ def looks_ahead(node: Node) -> bool:
     return (isinstance(node, Look) and node.ahead) or any(map(looks_ahead, children(node)))
 
 
+def looks_ahead_first(tree: Node) -> bool:
+    """Whether look-aheads stand at the beginning only: the text decides them, not the match."""
+    parts = tree.parts if isinstance(tree, Sequence) else (tree,)
+    return not any(map(looks_ahead, dropwhile(lambda part: isinstance(part, Look), parts)))
+
+
 def is_nullable(node: Node, looks_hold: bool = True) -> bool:
     """Whether the empty string matches, if all look-arounds are taken to hold, or to fail."""
     match node:
@@ -262,10 +269,7 @@ def is_nullable(node: Node, looks_hold: bool = True) -> bool:
 
 
 def size(node: Node) -> int:
-    """An upper bound on the number of automaton positions, copies of repetitions included.
-
-    Cost: O(tree).
-    """
+    """An upper bound on the number of automaton positions, copies of repetitions included."""
     match node:
         case Chars():
             return 1

@@ -142,6 +142,17 @@ def test_a_keyword_that_ends_at_a_word_boundary(lexing: mw.Lexing) -> None:
         assert (matcher.try_bytes(text.encode()) and matcher.is_accepting()) == is_legal, text
 
 
+@pytest.mark.parametrize("lexing", ["longest", "contextual"])
+def test_a_name_that_is_no_keyword(lexing: mw.Lexing) -> None:
+    """A part of the keyword is no name either: the look-ahead sees the text, not the lexeme."""
+    rules = 'start: NAME+\nNAME: /(?!(?:to|int)\\b)[a-z]+/\n%ignore " "'
+    matcher = mw.build_store(mw.parse_grammar(rules, lexing=lexing), VOCABULARY).matcher()
+    for text in ("to", "x to", "int", "to x", "tox", "t", "in", "ints", "x tox int"):
+        matcher.reset()
+        is_legal = not {"to", "int"} & set(text.split())
+        assert (matcher.try_bytes(text.encode()) and matcher.is_accepting()) == is_legal, text
+
+
 def test_what_the_next_byte_does_not_decide_is_let_pass() -> None:
     found = {of for of, _ in refused_before(Terminal("A", r"a\b"))}
     assert all(b"b" in of or b"\xd0" in of for of in found) and not any(b"\xc3" in of or b"-" in of for of in found)
