@@ -83,7 +83,7 @@ def least(tree: Node) -> Least:
 
 
 def looking_before(node: Node, consumed: int = 0) -> dict[str, None]:
-    """The look-behinds that reach back before the text, which has `consumed` characters at least."""
+    """The look-behinds that reach back before a text of at least `consumed` characters."""
     found: dict[str, None] = {}
     if isinstance(node, Look) and not node.ahead:
         # `re` takes a look-behind only if all its texts have one length
