@@ -88,6 +88,7 @@ MEASURED: dict[str, tuple[str, ...]] = {
         *_ENGINE,
         *_SCHEMA,
     ),
+    "public_schemas": (*_SCHEMA, "src/maskwright/validation"),
     "pyformlang_agreement": (*_READ, "analysis/legality"),
     "reach": (*_STORE, *_ENGINE, "tests/support/byte_parser.py"),
     "regexes": ("analysis/regex", "maskstore/index", *_SCHEMA),
