@@ -134,7 +134,7 @@ def test_a_match_that_only_the_end_of_the_text_stops_is_not_backed_up() -> None:
 
 
 def test_look_aheads_past_the_lexeme_hold() -> None:
-    """They do not in the engine (`open-lookahead` of lint)."""
+    """As in the engine, where the next byte decides them."""
     oracle = toy("start: A B\nA: /if\\b/\nB: /x/\n")
     assert oracle.is_legal_prefix(b"if") and not oracle.is_legal_prefix(b"ifx")
 

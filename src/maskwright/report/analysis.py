@@ -270,7 +270,7 @@ def _pair_facts(judges: dict[Rules, Judge]) -> dict[str, Any]:
 def _lexer_facts(grammar: Grammar, lexers: dict[Reading, TerminalNfa | None]) -> dict[str, Any]:
     """Sizes of the lexer in each reading; at the top level those of the post reading if it has any.
 
-    `open_lookaheads` has the look-aheads past a terminal's end, which the automata do not enforce.
+    `open_lookaheads` has the look-aheads past a terminal's end, of which the automata see nothing.
     """
     found: dict[str, Any] = {reading: post_size(nfa) for reading, nfa in lexers.items() if nfa is not None}
     reading = "post" if "post" in found else "sound"

@@ -237,7 +237,7 @@ def _sizes(facts: Facts) -> Section:
         words = f"{counted(lexer[reading]['transitions'], 'transition')} on characters"
         rows.append([f"Lexer states, {reading} reading", lexer[reading]["states"], words])
     if beyond := lexer["open_lookaheads"]:
-        words = " a look-ahead past the terminal's end is not enforced"
+        words = " a look-ahead past the terminal's end: lexing nfa sees nothing there, others a byte"
         rows.append(["Look-aheads left open", sum(map(len, beyond.values())), [*_codes(facts, beyond), words]])
     if "tokenizer" in facts:
         of = facts["tokenizer"]
