@@ -336,7 +336,7 @@ class Lexemes:
 
 
 def _choices(
-    refused: Sequence[tuple[int, bytes, Dfa]], accepting: Sequence[tuple[int, ...]], rank: Sequence[int]
+    refused: Sequence[tuple[int, tuple[int, ...], Dfa]], accepting: Sequence[tuple[int, ...]], rank: Sequence[int]
 ) -> dict[int, list[tuple[int, npt.NDArray[np.bool_]]]]:
     """`Lexemes.choices`, but by byte: (257,) bool with each terminal.
 
@@ -349,8 +349,8 @@ def _choices(
         here = [refused[number - n] for number in ended if number >= n]
         for terminal in sorted(ended[: len(ended) - len(here)], key=rank.__getitem__) if here else ():
             row = np.zeros(257, np.bool_)
-            for of in [of for other, of, _ in here if other == terminal]:
-                row[list(of) or [256]] = True
+            for some in [some for other, some, _ in here if other == terminal]:
+                row[list(some)] = True
             found.setdefault(state, []).append((terminal, row))
             if not row.any():
                 break

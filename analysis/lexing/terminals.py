@@ -32,13 +32,13 @@ from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
 from maskwright.analysis.marks import PART_FLAGS, mark
 from maskwright.analysis.regex.bounds import check_least
-from maskwright.analysis.regex.charset import LAST, Ranges, normalise, partition
+from maskwright.analysis.regex.charset import LAST
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, intersect
 from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.spell import in_bytes
-from maskwright.analysis.regex.tree import ANY, Chars, Look, Node, children, looks_ahead_first, sequence, sets
+from maskwright.analysis.regex.tree import looks_ahead_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,56 +100,44 @@ def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int
     return _compile_terminal(terminal, where, max_states).beyond
 
 
-MOST_CLASSES = 16
-"""BOUND: the classes of bytes that obeyed look-aheads tell apart."""
-
-
-def refused_before(terminal: Terminal) -> tuple[tuple[bytes, Dfa], ...]:
+def refused_before(terminal: Terminal) -> tuple[tuple[tuple[int, ...], Dfa], ...]:
     r"""The lexemes of a terminal that are none before some bytes, whatever follows these.
 
-    Returns classes of bytes, b"" for the end of the text, each with the lexemes refused before it.
+    Returns bytes, 256 for the end of the text, and the lexemes that are refused before them.
     Raises: as `compile_terminal`.
 
     Example:
-        >>> ((characters, lexemes),) = refused_before(Terminal("IF", r"if\b", "a"))
-        >>> characters[:11], lexemes.matches(b"if")
+        >>> ((some, lexemes),) = refused_before(Terminal("IF", r"if\b", "a"))
+        >>> bytes(some)[:11], lexemes.matches(b"if")
         (b'0123456789A', True)
     """
-    found = _compile_terminal(terminal, "", MAX_STATES)
-    return _refused_before(terminal.pattern or "", terminal.flags, found.dfa) if found.beyond else ()
+    compiled = _compile_terminal(terminal, "", MAX_STATES)
+    found = _refused_before(terminal.pattern or "", terminal.flags) if compiled.beyond else ()
+    return found if terminal.lengths is None else tuple([(some, intersect(compiled.dfa, each)) for some, each in found])
 
 
 @Kept
-def _refused_before(pattern: str, flags: str, lexemes: Dfa) -> tuple[tuple[bytes, Dfa], ...]:
-    tree = resolve(parse(pattern, flags), MAX_STATES)
-    bounds, class_of, _, _ = partition(_looked_for(tree))
-    pieces = [piece for piece in zip(bounds, [*bounds[1:], LAST + 1], class_of, strict=True) if piece[2] >= 0]
-    begun: dict[int, set[int]] = {}  # byte -> the classes of the characters that it begins
-    for low, high, number in pieces:
-        for byte in range(chr(low).encode()[0], chr(high - 1).encode()[0] + 1):
+def _refused_before(pattern: str, flags: str) -> tuple[tuple[tuple[int, ...], Dfa], ...]:
+    rows, _ = determinise(resolve(parse(pattern, flags), MAX_STATES), MAX_STATES, looks_beyond=True)
+    begun: dict[int, set[int]] = {256: {len(rows.rows[0])}}  # byte -> the classes of the characters that it begins
+    for low, high, number in zip(rows.bounds, [*rows.bounds[1:], LAST + 1], rows.class_of, strict=True):
+        for byte in range(chr(low).encode()[0], chr(high - 1).encode()[0] + 1) if number >= 0 else ():
             begun.setdefault(byte, set()).add(number)
-    looks: dict[bytes, Node] = {b"": Look(ANY, ahead=True, negated=True)}
-    for classes in {frozenset(each) for each in begun.values()}:
-        ranges = normalise((low, high - 1) for low, high, number in pieces if number in classes)
-        looks[bytes(byte for byte, each in begun.items() if each == classes)] = Look(Chars(ranges), True, False)
-    found = []
-    for of in sorted(looks) if len(looks) <= MOST_CLASSES else ():
-        allowed, _ = determinise(sequence(tree, looks[of]), MAX_STATES)
-        refused = difference(lexemes, in_bytes(allowed, MAX_STATES))
-        found += [] if refused.is_empty else [(of, refused)]
-    return tuple(found)
+    before: dict[tuple[bool, ...], list[int]] = {}  # whether each state is refused -> the bytes
+    for byte, classes in sorted(begun.items()):
+        before.setdefault(tuple([classes <= each for each in rows.refused]), []).append(byte)
+    return tuple(
+        [
+            (tuple(some), in_bytes(rows._replace(is_accepting=[*states]), MAX_STATES))
+            for states, some in before.items()
+            if any(states)
+        ]
+    )
 
 
 def is_refused_at_once(terminal: Terminal) -> bool:
     """Whether its look-aheads stand in front, as in ``(?!if)[a-z]+``: all lexemes fail them."""
     return looks_ahead_first(parse(terminal.pattern or "", terminal.flags))
-
-
-def _looked_for(node: Node) -> list[Ranges]:
-    """The sets of characters in a tree's look-aheads."""
-    if isinstance(node, Look) and node.ahead:
-        return sets(node.body)
-    return [ranges for child in children(node) for ranges in _looked_for(child)]
 
 
 @lru_cache(maxsize=8)

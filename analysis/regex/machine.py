@@ -44,18 +44,16 @@ from maskwright.analysis.regex.tree import (
 )
 
 
-def determinise(tree: Node, max_states: int) -> tuple[ClassRows, frozenset[Source]]:
+def determinise(tree: Node, max_states: int, looks_beyond: bool = False) -> tuple[ClassRows, frozenset[Source]]:
     """The automaton of the strings that `tree` matches as a whole, before some further text.
 
     tree : without lazy, possessive and atomic parts (`rewrite.resolve`).
-    max_states : limit on the states.
+    max_states : limit on the states. looks_beyond : whether to find `ClassRows.refused`.
 
     Returns also the pattern's look-aheads that an accepted lexeme can leave open at its end.
-    Raises: LimitError if more than `max_states` states are needed, if repetitions unfold to more
-    than 4 * `max_states` positions, or if the construction takes too many steps
-    (`STEPS_PER_STATE`); TypeError if an atomic group is left in the tree.
-    Cost: that of the subset construction, exponential at worst; O(states * classes * threads a
-    state).
+    Raises: LimitError if more than `max_states` states are needed, 4 * `max_states` positions, or
+    too many steps (`STEPS_PER_STATE`); TypeError if an atomic group is left in the tree.
+    Cost: that of the subset construction; O(states * classes * threads a state).
     """
     tree = factored(tree)
     if size(tree) > 4 * max_states:
@@ -64,7 +62,8 @@ def determinise(tree: Node, max_states: int) -> tuple[ClassRows, frozenset[Sourc
     masks = {ranges: sum(1 << c for c in inside) for ranges, inside in classes_of.items()}
     machine = Machine(tree, masks, max_states)
     rows, is_accepting = machine.run(n_classes)
-    return ClassRows(bounds, class_of, rows, is_accepting), frozenset(machine.beyond)
+    refused = tuple([machine.refused_before(n, n_classes) for n in range(len(rows) * looks_beyond)])
+    return ClassRows(bounds, class_of, rows, is_accepting, refused), frozenset(machine.beyond)
 
 
 def is_prefix_free(tree: Node, max_states: int) -> bool:
@@ -147,6 +146,7 @@ class Machine:
     masks : for each set of characters in the tree, the bit mask of its classes.
     max_states : limit on the states.
     beyond : the look-aheads found open at the end of an accepted lexeme; filled by `run`.
+    open : state that accepts with such -> the set, and the look-behinds', to match behind it.
     """
 
     def __init__(self, tree: Node, masks: dict[Ranges, int], max_states: int) -> None:
@@ -163,17 +163,14 @@ class Machine:
         self._after = cache(self._find_after)
         self._satisfiable: dict[tuple[int, tuple[int, ...]], bool] = {}
         self.beyond: set[Source] = set()
+        self.open: dict[int, tuple[int, tuple[int, ...]]] = {}
         self._start = self._build(tree, _MATCH)
 
     def run(self, n_classes: int) -> tuple[list[list[int]], list[bool]]:
-        """The deterministic automaton, by the subset construction.
-
-        n_classes : number of classes of characters.
+        """The deterministic automaton, by the subset construction, over `n_classes` classes.
 
         Returns a row of successors by class for each state, -1 for none, and whether each state
-        accepts.
-        Raises: LimitError if more than `max_states` states are needed, or more than
-        `STEPS_PER_STATE * max_states` steps.
+        accepts. Raises: LimitError past `max_states` states, or `STEPS_PER_STATE` times the steps.
         """
         behinds, truth = self._look_back((_FALSE,) * len(self._behinds), None)
         initial = (self._start_set(self._start, truth, ahead=False), behinds)
@@ -185,7 +182,7 @@ class Machine:
             look()
             row: list[int] = []
             self._spend(n_classes)
-            is_accepting.append(self._accepts(state, behinds, n_classes))
+            is_accepting.append(self._accepts(state, behinds, n_classes, len(rows)))
             for c, alike in enumerate(self._alike(state, n_classes)):
                 if alike < c:
                     row.append(row[alike])
@@ -407,10 +404,7 @@ class Machine:
         return kept
 
     def _look_back(self, behinds: tuple[int, ...], c: int | None) -> tuple[tuple[int, ...], _Truth]:
-        """The look-behinds after a character of class `c`, and which of them hold there.
-
-        c : None at the start of the lexeme.
-        """
+        """The look-behinds after class `c`, None at the lexeme's start, and which of them hold."""
         after: list[int] = []
         truth: _Truth = ()
         for start, threads in zip(self._behinds, behinds, strict=True):
@@ -428,28 +422,34 @@ class Machine:
 
     # Acceptance.
 
-    def _accepts(self, threads: int, behinds: tuple[int, ...], n_classes: int) -> bool:
-        """Whether the lexeme may end here.
-
-        It may if some text after it fulfils all obligations of some match.
-        """
+    def _accepts(self, threads: int, behinds: tuple[int, ...], n_classes: int, state: int) -> bool:
+        """Whether the lexeme may end here: some text after it fulfils a match's obligations."""
         members = self._sets[threads]
         if _ACCEPTED in members:
             return True
         matched = frozenset(thread for thread in members if thread[0] == _MATCH)
         if not matched:
             return False
-        if not self._is_satisfiable((self._intern(matched, ahead=True), behinds), n_classes):
+        start = self._intern(matched, ahead=True), behinds
+        if not self._is_satisfiable(start, n_classes):
             return False
+        self.open[state] = start
         numbers = {number for _, obligations in matched for number, _, _ in obligations}
         self.beyond.update(source for number in numbers if (source := self._sources[number]) is not None)
         return True
 
-    def _is_satisfiable(self, start: tuple[int, tuple[int, ...]], n_classes: int) -> bool:
-        """Whether some text makes a look-ahead's set of threads match.
+    def refused_before(self, state: int, n_classes: int) -> frozenset[int]:
+        """`ClassRows.refused` of a state, after `run`."""
+        start, behinds = self.open.get(state, (_TRUE, ()))
+        found = [] if self._holds_at_end(start) else [n_classes]
+        for c in range(n_classes if start != _TRUE else 0):
+            after, truth = self._look_back(behinds, c)
+            if not self._is_satisfiable((self._step(start, c, truth, ahead=True), after), n_classes):
+                found.append(c)
+        return frozenset(found)
 
-        start : number of the set, and the sets of the look-behinds.
-        """
+    def _is_satisfiable(self, start: tuple[int, tuple[int, ...]], n_classes: int) -> bool:
+        """Whether some text makes a look-ahead's set match, beside those of look-behinds."""
         states = [start]
         seen = {start}
         for state, behinds in states:  # grows while it is read

@@ -46,12 +46,14 @@ class ClassRows(NamedTuple):
     class_of : the class of each interval, -1 for the surrogates.
     rows : for each state the next one by class, -1 for none. State 0 is initial.
     is_accepting : whether each state accepts.
+    refused : for each state, if asked, the classes, n_classes for the end, that let it not accept.
     """
 
     bounds: list[int]
     class_of: list[int]
     rows: list[list[int]]
     is_accepting: list[bool]
+    refused: tuple[frozenset[int], ...] = ()
 
 
 def is_plain(tree: Node) -> bool:
