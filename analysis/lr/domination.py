@@ -261,13 +261,12 @@ class Domination:
         known = self._bases.get(rule)
         if known is None:
             known = self._bases[rule] = {}
-            head = self.rules[rule].lhs - self.n_terminals
-            for below, closure in enumerate(self.automaton.closures):
-                if closure >> head & 1:
-                    here = before = below
-                    for symbol in self.rules[rule].rhs:
-                        before, here = here, int(self.automaton.transitions[here, symbol])
-                    known.setdefault(here, []).append((below, before))
+            transitions = self.automaton.transitions
+            here = before = below = np.flatnonzero(transitions[:, self.rules[rule].lhs] >= 0)
+            for symbol in self.rules[rule].rhs:
+                before, here = here, transitions[here, symbol]
+            for end, *base in zip(here.tolist(), below.tolist(), before.tolist(), strict=True):
+                known.setdefault(end, []).append((base[0], base[1]))
         return known[state]
 
     def chain(self, below: int, nonterminal: int) -> list[int]:
