@@ -6,9 +6,10 @@ Rust's differ from Python's: ``\d``, ``\w`` and ``\s`` are Unicode's sets, class
 operators ``&&``, ``--`` and ``~~``, and there are ``\x{41}``, ``\u{41}`` and ``[[:alpha:]]``. Case
 is ignored by Unicode's simple case folding.
 
-Refused, with the place: anchors and word boundaries (llguidance refuses look-arounds too), lazy
-quantifiers, ``\p{...}`` of other properties than those of `regex.properties`, and the flags U, R
-and -u.
+A pattern is the set of its texts, as in llguidance: lazy quantifiers and the flag U change nothing.
+
+Refused, with the place: anchors and word boundaries (llguidance refuses look-arounds too),
+``\p{...}`` of other properties than those of `regex.properties`, and the flags R and -u.
 
 Source: docs.rs/regex, section Syntax; llguidance, docs/syntax.md.
 """
@@ -149,12 +150,6 @@ class _Reader(PatternReader):
         if "x" in self.flags:
             self.match(_BLANKS)
 
-    def pass_lazy(self, start: int) -> None:
-        if self.next == "?":
-            raise PatternError(
-                "a lazy quantifier is not supported, nor is it in llguidance; exclude what ends it", start
-            )
-
     def repeated(self, part: Node, least: int, most: int | None, start: int) -> Node:
         body, depth = part, 0
         while isinstance(body, Repeat):
@@ -192,8 +187,8 @@ class _Reader(PatternReader):
             raise PatternError("look-arounds and other groups (? are not supported, nor are they in llguidance", start)
         added, removed = found[1], found[2] or ""
         for letter in added + removed:
-            if letter not in "imsxu":
-                raise PatternError(f"the flag {letter!r} is not supported; known are i, m, s, u and x", start)
+            if letter not in "imsUux":
+                raise PatternError(f"the flag {letter!r} is not supported; known are i, m, s, U, u and x", start)
         if "u" in removed:
             raise PatternError("the flag -u, for bytes that are no characters, is not supported", start)
         self.flags = (self.flags | set(added) - {"u"}) - set(removed)
