@@ -48,7 +48,7 @@ from maskwright.analysis.fronts.expressions import (
     repetition,
     sequence,
 )
-from maskwright.analysis.fronts.reading import Reader, undefined
+from maskwright.analysis.fronts.reading import Reader, suggested, undefined
 from maskwright.analysis.fronts.scannerless import RuleSet, compile_rules
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.nesting import MOST_NESTED, on_own_stack
@@ -139,11 +139,12 @@ class RuleReader:
             rules[name] = self._alternatives(self.blanks)
             self.check_end(name)
             reader.match(SPACE)
+        if root not in rules:
+            what = f"there is no rule {root[:60]!r}, where the texts begin"
+            raise reader.error(what + suggested(root, list(rules)), 0)
         for use in self._uses:
             if use.name not in rules:
                 raise undefined(reader, use.name, use.offset, rules)
-        if root not in rules:
-            raise reader.error(f"there is no rule {root[:60]!r}, where the texts begin", 0)
         return RuleSet(rules, root, places)
 
     def check_name(self, name: str, start: int) -> None:

@@ -35,10 +35,9 @@ from maskwright.analysis.fronts.expressions import (
     without,
 )
 from maskwright.analysis.fronts.llguidance_syntax import Alternatives, Atom, Attributes, Definition, Document, Element
-from maskwright.analysis.fronts.reading import Reader
+from maskwright.analysis.fronts.reading import Reader, suggested
 from maskwright.analysis.fronts.rust_regex import perl_class, read_rust_regex, without_case
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
-from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.tables import build_merged_tables
@@ -89,7 +88,7 @@ class Terminals:
         self.under_way: list[str] = []
         for name, at in document.imports.values():
             if name not in COMMON:
-                raise reader.error(f"common has no terminal {name!r}{suggestion(name, list(COMMON))}", at)
+                raise reader.error(f"common has no terminal {name!r}{suggested(name, list(COMMON))}", at)
 
     def knows(self, name: str) -> bool:
         """Whether a terminal has this name."""
@@ -102,7 +101,7 @@ class Terminals:
         if not self.knows(name):
             known = [*self.document.terminals, *self.document.imports]
             hint = f"; {name} is a rule, and a terminal has no rules in it" if name in self.document.rules else ""
-            raise self.reader.error(f"terminal {name!r} is not defined{hint or suggestion(name, known[:2000])}", at)
+            raise self.reader.error(f"terminal {name!r} is not defined{hint or suggested(name, known)}", at)
         if name in self.under_way:
             raise self.reader.error(f"terminal {name!r} needs itself: {' -> '.join([*self.under_way, name][-6:])}", at)
         if len(self.under_way) >= MOST_NESTED:
@@ -325,7 +324,7 @@ class Rules:
             return reference(atom.text, atom.at)
         if atom.kind == "name" and not self.named.knows(atom.text):
             known = [*self.document.rules, *self.document.terminals, *self.document.imports]
-            raise self.reader.error(f"{atom.text!r} is not defined{suggestion(atom.text, known[:2000])}", atom.at)
+            raise self.reader.error(f"{atom.text!r} is not defined{suggested(atom.text, known)}", atom.at)
         return self.terminal(atom.text if atom.kind == "name" else None, self.named.atom(atom), atom.at, False)
 
     def terminal(self, name: str | None, expr: Expr, at: int, is_lazy: bool) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from maskwright.analysis.arguments import need_type
 from maskwright.analysis.errors import GrammarError, LimitError
@@ -18,6 +18,8 @@ MAX_COUNT = 1_000_000
 """The largest number of a repetition."""
 MAX_TEXT = 10_000_000
 """The most characters of a text."""
+MOST_NAMED = 8
+"""The most names that a message lists."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _HEX = re.compile(r"[0-9A-Fa-f]*")
@@ -142,6 +144,12 @@ class Reader(Cursor):
         return value
 
 
+def suggested(name: str, known: Sequence[str]) -> str:
+    """The end of a message that says which names are like this one, and the first of all."""
+    more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
+    return suggestion(name[:60], known[:MOST_NAMED], more, known[MOST_NAMED:2000])
+
+
 def undefined(reader: Reader, name: str, offset: int, known: Mapping[str, object]) -> GrammarError:
     """The error that a rule is used but not defined."""
-    return reader.error(f"rule {name[:60]!r} is not defined{suggestion(name[:60], list(known)[:2000])}", offset)
+    return reader.error(f"rule {name[:60]!r} is not defined{suggested(name, list(known))}", offset)
