@@ -56,6 +56,9 @@ from maskwright.analysis.regex.charset import EVERYTHING, complement, normalise
 
 SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
 _BLANKS = re.compile(r"(?:[ \t]+|#[^\r\n]*)*")
+_GO_ON = tuple('|"[(.*+?{<!')
+"""What a line begins with that goes on with the rule before it, were it not for the line break."""
+_HELD = "as llama.cpp reads it; put what it stands for into parentheses, or write the | at the end of the line"
 
 
 @on_own_stack
@@ -121,12 +124,14 @@ class RuleReader:
         reader = self.reader
         rules: dict[str, Expr] = {}
         places: dict[str, int] = {}
+        name = ""
         reader.match(SPACE)
         while reader.next:
             start = reader.at
             found = reader.match(self.name_of_rule)
             if found is None:
-                raise reader.error(f"expected the name of a rule, found {reader.found}")
+                ended = f"; rule {name[:60]!r} ended with its line, {_HELD}" if name and reader.next in _GO_ON else ""
+                raise reader.error(f"expected the name of a rule, found {reader.found}{ended}")
             name = found[0]
             self.check_name(name, start)
             reader.match(self.blanks)
