@@ -59,6 +59,7 @@ from maskwright.analysis.loading.stated import check_lengths, check_refused, nar
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.restrict.wanted import as_tuple, replacements
+from maskwright.analysis.restrict.words import without_terminals
 
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -97,7 +98,8 @@ def load_grammar(
         default "none", as in Lark's LALR parser.
     layout : indentation. "auto" recognises Lark's convention (`%declare _INDENT _DEDENT` beside
         `_NEWLINE`, as in python.lark). An `Indenter` states it by names, a `Layout` by terminal
-        numbers. None is only for grammars without declared terminals.
+        numbers. Alternatives with a declared terminal that is not the layout's have no text and are
+        left out, with a MaskwrightWarning.
     conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift"
         where one lexer could not serve all parses (`lr.splits`), with a MaskwrightWarning.
     soft : string literals that may also stand for a pattern that matches them, as `_` may be a
@@ -208,7 +210,7 @@ def parse_grammar(
     unused = tuple(name for name in _unused(builder, terminals) if name not in replaced)
     conflicts, reserved = conflicts or options.conflicts, reserved or options.reserved or "none"
     grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all", reserved=reserved)
-    grammar = with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
+    grammar = with_verbatim(_with_layout(grammar, layout, files, bool(parts)), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
         grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))
     check_refused(grammar, options.refused, files)
@@ -369,7 +371,9 @@ def _terminals(
     for definition in definitions:
         pattern = definition.pattern
         literal = pattern.value if isinstance(pattern, PatternStr) else None
-        line, column = _position_of_terminal(definition, text)
+        line, column = position_of(text, definition.name)
+        if not line:
+            line, column = position_of(text, pattern.raw or pattern.value)
         value = re.escape(literal) if literal is not None else pattern.value
         flags = "".join(sorted(pattern.flags))
         found.append(Terminal(str(definition.name), value, flags, literal, definition.priority, line, column))
@@ -378,11 +382,6 @@ def _terminals(
             line, column = position_of(text, name)
             found.append(Terminal(name=str(name), pattern=None, line=line, column=column))
     return tuple(found)
-
-
-def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]:
-    line, column = position_of(text, definition.name)
-    return (line, column) if line else position_of(text, definition.pattern.raw or definition.pattern.value)
 
 
 def _unused(builder: LarkGrammar, terminals: Sequence[Terminal]) -> tuple[str, ...]:
@@ -426,34 +425,36 @@ def _to_bnf(
     )
 
 
-def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files: GrammarFiles) -> Grammar:
-    """The grammar with its layout. Raises GrammarError if the two do not fit together."""
+def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files: GrammarFiles, host: bool) -> Grammar:
+    """The grammar with its layout, without alternatives that need a terminal that nothing spells.
+
+    Raises GrammarError if the two do not fit together, if no text is left, and in a host of parts.
+    """
     if isinstance(layout, Indenter):
         layout = _by_number(grammar, layout, files)
     elif isinstance(layout, str):
         layout = recognise_layout(grammar)
     members = () if layout is None else (layout.indent, layout.dedent)
-    for number, terminal in enumerate(grammar.terminals):
-        if terminal.is_declared and number not in members:
-            what = f"terminal {terminal.name} is declared but has no pattern, and is not inserted by a layout"
-            raise files.error(
-                f"{what}, so no text can produce it; define it, or pass layout=Indenter(...)", terminal.name
-            )
-    if layout is None:
-        return grammar
+    gone = {number for number, one in enumerate(grammar.terminals) if one.is_declared and number not in members}
+    if gone:
+        names = [grammar.terminals[number].name for number in sorted(gone)]
+        what = "is declared but has no pattern, and is not inserted by a layout"
+        remedy = "so no text can produce it; define it, or pass layout=Indenter(...)"
+        if host or without_terminals(grammar, gone) is None:
+            raise files.error(f"terminal {names[0]} {what}, {remedy}", names[0])
+        shown = " and ".join([*names[:8], *([f"{len(names) - 8} more"] if len(names) > 8 else [])])
+        message = f"grammar {grammar.name}: alternatives are left out: terminal {shown} {what}, {remedy}"
+        warnings.warn(message, MaskwrightWarning, stacklevel=3)
     with_layout = replace(grammar, layout=layout)  # checks the numbers
-    for number, role, declared in (
-        (layout.newline, "newline", False),
-        (layout.indent, "indent", True),
-        (layout.dedent, "dedent", True),
-    ):
+    roles = () if layout is None else zip((layout.newline, *members), ("newline", "indent", "dedent"), strict=True)
+    for number, role in roles:
         name = grammar.terminals[number].name
         if number in grammar.ignored:
             raise files.error(f"the layout's {role} terminal {name} is ignored, so the layout would never see it", name)
-        if grammar.terminals[number].is_declared != declared:
-            wanted = "be declared with %declare: the layout inserts it" if declared else "have a pattern"
+        if grammar.terminals[number].is_declared == (role == "newline"):
+            wanted = "have a pattern" if role == "newline" else "be declared with %declare: the layout inserts it"
             raise files.error(f"the layout's {role} terminal {name} must {wanted}", name)
-    return with_layout
+    return (without_terminals(with_layout, gone) if gone else None) or with_layout
 
 
 def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Layout:

@@ -59,12 +59,7 @@ def has_directives(source: str | os.PathLike[str]) -> bool:
 
 
 def grammar_text(source: str | os.PathLike[str]) -> str:
-    """The text of a grammar, without what it imports.
-
-    source : as for `load_grammar`.
-
-    Raises: as `find_source`.
-    """
+    """The text of a grammar, without what it imports. source, Raises: as `find_source`."""
     return find_source(source).text
 
 

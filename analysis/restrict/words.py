@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Rule, Terminal
+from maskwright.analysis.grammar.normalise import deriving, reachable_symbols, renumber
 from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.regex.dfa import Dfa
@@ -83,6 +84,32 @@ def with_substitutes(
         found.append(Rule(rule.lhs, tuple(body)))
     found += [Rule(new, (s,)) for old, new in standing.items() for s in either[old]]
     return found, [(new, grammar.symbol_name(old)) for old, new in standing.items()]
+
+
+def without_terminals(grammar: Grammar, gone: Set[int]) -> Grammar | None:
+    """The grammar without the alternatives that need one of some terminals, and what only they use.
+
+    None if the start symbol has no text without them. What never ends in any case stays.
+
+    gone : terminals that are neither ignored nor the layout's.
+    """
+    every = frozenset(range(grammar.n_terminals))
+    lost = gone | (deriving(grammar, every) - deriving(grammar, every - gone))
+    if grammar.start in lost:
+        return None
+    left = [rule for rule in grammar.rules if lost.isdisjoint(rule.rhs)]
+    apart = {rule.lhs for rule in left} - reachable_symbols(grammar)  # rules of restrictions
+    below: dict[int, list[int]] = {}
+    for rule in left:
+        below.setdefault(rule.lhs, []).extend(rule.rhs)
+    used = set(reachable([grammar.start, *apart], lambda symbol: below.get(symbol, ())))
+    layout = grammar.layout
+    kept = used | grammar.ignored | grammar.verbatim | (every - {s for rule in grammar.rules for s in rule.rhs} - gone)
+    if layout is not None:
+        kept |= {layout.newline, layout.indent, layout.dedent, *(t for pair in layout.brackets for t in pair)}
+    terminals = [(t, terminal) for t, terminal in enumerate(grammar.terminals) if t in kept]
+    found = assemble(grammar, terminals, (rule for rule in left if rule.lhs in used))
+    return renumber(found, found.rules, {})
 
 
 def assemble(

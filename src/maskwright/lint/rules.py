@@ -22,6 +22,7 @@ from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Place, listed
 
 _TOKEN = re.compile(COMMENT_OR_LITERAL, re.VERBOSE)
+_DECLARED = re.compile(r"^[ \t]*%declare\b([ \t\w]*)", re.MULTILINE)
 _KEY = rf"(?:{'|'.join(KEYS)}|(?:length|restriction|convention|allowed)[ \t]+\w+)"
 _OPTION = re.compile(
     rf"(?://|#)[/# \t]*maskwright(?:[ \t]*:[ \t:]*(?=\w)|[ \t]+(?={_KEY}[ \t]*=))(?P<stated>[^=\n]*=.*)", re.IGNORECASE
@@ -111,6 +112,14 @@ def unused_terminals(facts: Facts) -> Iterator[Finding]:
         message = f"neither the rules, nor %ignore, nor another terminal needs terminal {name}"
         decoding = "none: it is not part of the lexer"
         remedy = "remove it, or use it"
+        place = position_of(facts.grammar.text, name)
+        yield facts.finding("unused-terminal", "warning", place, message, decoding, remedy)
+    lines = _DECLARED.findall(facts.grammar.text)
+    known = {*facts.grammar.terminal_number, *facts.grammar.unused_terminals}
+    for name in dict.fromkeys(name for line in lines for name in line.split() if name not in known):
+        message = f"terminal {name} is declared but has no pattern, and is not inserted by a layout"
+        decoding = "no text has it: the alternatives that need it are left out"
+        remedy = "define it, or load the grammar with layout=Indenter(...)"
         place = position_of(facts.grammar.text, name)
         yield facts.finding("unused-terminal", "warning", place, message, decoding, remedy)
     used = facts.used

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from naive import words
 from paths import SHARED, TESTS
 
+import maskwright as mw
 from maskwright.analysis.errors import GrammarError, TerminalError, UnknownNameError
 from maskwright.analysis.grammar import Grammar, Layout
 from maskwright.analysis.grammar.lark_files import position_of
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.indenter import Indenter
+from maskwright.analysis.lr.tables import build_merged_tables
+from maskwright.maskstore.table.build import byte_vocabulary
 
 DATA = TESTS / "data" / "grammars"
 PEERS = SHARED / "peer_grammars"
@@ -246,8 +252,6 @@ def test_layout_is_recognised_by_lark_s_names_only() -> None:
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ("auto", r"terminal START is declared but has no pattern.*pass layout=Indenter"),
-        (None, r"terminal START is declared but has no pattern"),
         (Indenter("NL", "START", "STOPP"), r"names 'STOPP', which is not a terminal.*did you mean 'STOP'"),
         (Indenter("NL", "START", "STOP", (("{", "}"),)), r"names '\{', which is not a terminal"),
         (Indenter("NL", "START", "STOP", tab_length=0), r"tab length is 0; expected 1 to"),
@@ -256,16 +260,69 @@ def test_layout_is_recognised_by_lark_s_names_only() -> None:
             r"tab length is 4, but consistent tabs advance to multiples of 8 columns.*leave the tab length out",
         ),
         (Indenter("NL", "START", "STOP", tabs="python"), r"tabs are 'python'; expected lark or consistent"),  # type: ignore[arg-type]
-        (Indenter("NL", "START", "START"), r"terminal STOP is declared but has no pattern"),
-        (Indenter("START", "NL", "STOP"), r"terminal START is declared but has no pattern"),
+        (Indenter("NL", "START", "START"), r"gives one terminal two roles"),
+        (Indenter("START", "NL", "STOP"), r"the layout's newline terminal START must have a pattern"),
         (Indenter("NL", "START", "STOP", (("(", "("),)), r"gives one terminal two roles"),
-        (Layout(99, 0, 1, ()), r"terminal START is declared"),
+        (Layout(99, 0, 1, ()), r"the layout names a symbol that is not a terminal"),
         ("python", r"layout is 'python'; expected 'auto', None, an Indenter or a Layout"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:grammar <text>. alternatives are left out")
 def test_wrong_layouts(layout: Layout | Indenter | None, message: str) -> None:
     with pytest.raises(GrammarError, match=message):
         parse_grammar(INDENTED, layout=layout)
+
+
+@pytest.mark.parametrize("lexing", ["contextual", "longest"])
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ('start: "a" | "b" M | x\nx: NAME | x M y\ny: "d"\n', 'start: "a" | x\nx: NAME\n'),
+        ('start: x y? | "k" z\nx: NAME\ny: M | M y\nz: y "b" | NAME ";"\n', 'start: x | "k" z\nx: NAME\nz: NAME ";"\n'),
+        ('start: (NAME ",")* M?\n', 'start: (NAME ",")*\n'),
+    ],
+)
+def test_alternatives_with_a_terminal_that_nothing_spells_are_left_out(text: str, without: str, lexing: Any) -> None:
+    """Also what only they use: it competes with nothing."""
+    with pytest.warns(
+        mw.MaskwrightWarning, match=r"alternatives are left out: terminal M is declared but has no pattern"
+    ):
+        found = parse_grammar(text + "NAME: /[a-z]+/\n%declare M\n", lexing=lexing)
+    wanted = parse_grammar(without + "NAME: /[a-z]+/\n", lexing=lexing)
+    assert {t.name for t in found.terminals} == {t.name for t in wanted.terminals}
+    tables = [build_merged_tables(reduce(grammar), "all").tables for grammar in (found, wanted)]
+    assert tables[0].n_states == tables[1].n_states and tables[0].n_conflicts == tables[1].n_conflicts
+    for seed in range(3):
+        assert walk(found, seed) == walk(wanted, seed)
+
+
+def walk(grammar: Grammar, seed: int) -> list[bytes]:
+    """The masks along a text that is drawn from them."""
+    rng, matcher, masks = random.Random(seed), mw.build_store(grammar, byte_vocabulary()).matcher(), []
+    for _ in range(12):
+        allowed = matcher.allowed_tokens()
+        masks.append(bytes(sorted(token % 256 for token in allowed)))
+        matcher.advance(rng.choice(allowed))
+        if matcher.is_finished():
+            break
+    return masks
+
+
+def test_a_text_without_the_terminal_that_nothing_spells_must_be_left() -> None:
+    for text in ("start: M x\n", "start: x\nx: M | y\ny: x M\n"):
+        with pytest.raises(GrammarError, match=r"terminal M is declared but has no pattern.*pass layout=Indenter"):
+            parse_grammar(text + 'x: "a"\n%declare M\n' if "x:" not in text else text + "%declare M\n")
+    with pytest.raises(GrammarError, match=r"terminal N is declared but has no pattern"):
+        mw.compose('start: A | "b" N\n%declare A N\n', {"A": mw.load_regex("[0-9]")})
+
+
+def test_a_layout_stays_where_another_terminal_is_left_out() -> None:
+    """The terminals that are left are numbered anew, and so is the layout."""
+    text = INDENTED.replace("line: ", 'line: "x" M | ').replace("%declare START", "%declare M START")
+    layout = Indenter("NL", "START", "STOP", (("LPAR", ")"),))
+    with pytest.warns(mw.MaskwrightWarning, match="terminal M is declared"):
+        found = parse_grammar(text, layout=layout)
+    assert shown_layout(found) == ("NL", "START", "STOP", "LPAR", "RPAR") and "X" not in found.terminal_number
 
 
 def test_layout_roles_need_patterns_or_none() -> None:
