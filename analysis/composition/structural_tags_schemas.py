@@ -65,6 +65,10 @@ def object_list(objects: Objects, named: Element, other: Element) -> ListAutomat
 
     Raises: LimitError for too many members in any order.
     """
+    if objects.wanted:
+        raise SchemaError(
+            "an argument is asked for without a name, by what it is: that cannot be said in a list of arguments"
+        )
     keys = [k for k, node in enumerate(objects.values) if node != NO_NODE]
     if objects.ranks is not None:
         ranks = objects.ranks
@@ -220,7 +224,8 @@ def rooted(graph: SchemaGraph, shapes: tuple[Shape, ...]) -> SchemaGraph:
         for shape in node:
             match shape:
                 case Objects():
-                    made.append(shape._replace(values=moved(shape.values), others=moved(shape.others)))
+                    wanted = tuple(map(moved, shape.wanted))
+                    made.append(shape._replace(values=moved(shape.values), others=moved(shape.others), wanted=wanted))
                 case Arrays():
                     inside = shape.contained
                     if inside is not None:
@@ -338,6 +343,8 @@ def _check_texts(texts: tuple[bytes, ...], kept: Dfa, excluded: tuple[str, ...])
 def _narrowed_keys(objects: Objects, kept: Dfa, excluded: tuple[str, ...]) -> Objects:
     if not objects.others:
         return objects
+    if objects.wanted:
+        raise SchemaError("excludes beside a schema that asks for a member by what it is cannot be said")
     every = objects.key_automaton or key_automaton((), {0: 0}, objects.keys)
     narrowed = None if every is None else keys_within(every, kept)
     if narrowed is None or len({*narrowed.ends.tolist()} - {-1}) < len(objects.others):

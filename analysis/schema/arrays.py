@@ -18,7 +18,6 @@ from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Contained, ItemSt
 
 MOST_SETS = 4
 """BOUND: sets of which items are counted in one array; an item is in any of 2 ** so many."""
-
 MOST_ITEM_STATES = 1_000
 """BOUND: the states of an array's items."""
 

@@ -23,16 +23,13 @@ from maskwright.analysis.schema.strings import counted, either, literals
 
 MOST_NODES = 300_000
 """BOUND: the nodes of a graph, with those that were made for a look."""
-
 DEEPEST_LOOK = 3
 """How many conjunctions inside one another a look for a contradiction goes down."""
-
 MOST_STATES, DEAREST = 30_000, 10_000
 """BOUND: the states of automata that conjunctions make for a whole schema.
 
 The second number is what one past its own limit costs.
 """
-
 MOST_COUNTED = 1_000
 """BOUND: the characters of a key that `propertyNames` counts."""
 

@@ -27,13 +27,10 @@ MOST_LISTED = 4096
 
 More are as good as infinitely many.
 """
-
 MOST_COUNTED = 64
 """BOUND: characters up to which the strings of an item of a unique array are listed."""
-
 MOST_STEPS = 200_000
 """BOUND: states that are passed while strings are counted; past it they count as enough."""
-
 _CHARACTERS = 0x110000 - 0x800
 
 

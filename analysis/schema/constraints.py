@@ -23,7 +23,6 @@ from maskwright.analysis.schema.formats import LONGEST, ONE_SIDED
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
 TYPES = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
-
 TRUE, FALSE = 0, 1
 """The terms that every value and no value satisfies."""
 
@@ -50,11 +49,9 @@ class Constraint:
 
 Clause = tuple[Constraint, ...]
 """Constraints in the order in which they were met, without repetition."""
-
 Normal = dict[str, tuple[Clause, ...]]
 """Type -> the clauses of which a value of that type meets at least one; a type that is not there
 has no values."""
-
 ANYTHING: Normal = {name: ((),) for name in TYPES}
 
 
@@ -360,6 +357,7 @@ class Some(Constraint):
     pattern : it has this pattern; None for any name.
     name : it satisfies this term.
     pointer : where that is asked.
+    is_other : whether it is meant to have a key that the clause gives no name.
     """
 
     value: int
@@ -368,6 +366,7 @@ class Some(Constraint):
     pattern: str | None
     name: int
     pointer: str
+    is_other: bool = False
 
     def outside(self, pointer: str) -> list[Clause]:
         return [(Refused(self.pointer, "what it excludes cannot be negated twice"),)]

@@ -18,7 +18,6 @@ from maskwright.analysis.nesting import check_nesting
 from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 Result = TypeVar("Result")
-
 DRAFTS = {
     "http://json-schema.org/draft-04/schema": 4,
     "http://json-schema.org/draft-06/schema": 6,
@@ -30,15 +29,11 @@ DRAFTS = {
     "http://spec.openapis.org/oas/3.1/dialect/base": 2020,
 }
 """Identifier of a meta-schema, with http for https -> the draft's number or year."""
-
 DEFAULT_DRAFT = 2020
-
 MOST_LOCATIONS = 500_000
 """BOUND: the subschemas of a document that are looked at."""
-
 _NAMES = frozenset(["$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"])
 """Keywords that make references more than pointers into one document."""
-
 _NAMED = re.compile(
     rb"u(?:\x03\0\0\0\$id|\x02\0\0\0id|\x07\0\0\0\$anchor|\x0e\0\0\0\$dynamicAnchor|\x10\0\0\0\$recursiveAnchor"
     rb"|\x0b\0\0\0\$dynamicRef|\x0d\0\0\0\$recursiveRef)(?=[uTF])|u\x04\0\0\0\$refu(?!\x01\0\0\0#|....#/)",
@@ -46,10 +41,8 @@ _NAMED = re.compile(
 )
 """A key of `_NAMES` with a string or a bool, or a reference to elsewhere, in what `marshal` writes:
 a string is `u`, its length in four bytes, and its UTF-8."""
-
 NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
 """Keywords whose value is no schema, whatever it looks like."""
-
 OPAQUE = {"anyOf": ()}
 """A schema whose clauses are known otherwise."""
 

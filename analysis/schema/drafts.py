@@ -6,7 +6,7 @@ Node numbers are those of the builder here, not yet those of the graph.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import NamedTuple
 
 from maskwright.analysis.graphs import predecessors, reachable
@@ -14,19 +14,36 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import shapes as s
 from maskwright.analysis.schema.keys import n_keys
 
+ENOUGH = 1 << 20
+"""BOUND: keys that an object does not use up; so many are as good as endlessly many."""
+
 
 class Patterned(NamedTuple):
     """Objects whose other keys have classes by the patterns that match them.
 
-    objects : with no others.
+    objects : with no others, and nothing that is wanted.
     automata : of the patterns.
-    classes : set of patterns, as a sum of 1 << i -> the node of the keys that just these match. A
-        set that is not there has no key beside the named ones.
+    classes : set of patterns, as a sum of 1 << i -> the nodes of the keys that just these match:
+        that of any member, and of each that is wanted (`Objects.wanted`). A set that is not there
+        has no key beside the named ones.
+    asked : for each member that is wanted the JSON pointer of where that is asked.
     """
 
     objects: s.Objects
     automata: tuple[Dfa, ...]
-    classes: dict[int, int]
+    classes: dict[int, tuple[int, ...]]
+    asked: tuple[str, ...] = ()
+
+    def lacking(self, is_there: Callable[[int], bool]) -> str:
+        """Why an object may come to lack a member that is wanted; "" if none does."""
+        for i in range(1, len(self.asked) + 1):
+            sets = [number for number, row in self.classes.items() if is_there(row[i])]
+            n = n_keys(self.automata, sets, self.objects.keys)
+            if n is not None and n < ENOUGH:
+                return f"it asks for some member among {n:,} others without names of their own, which is not counted"
+            if self.objects.most is not None and len(sets) < sum([is_there(row[0]) for row in self.classes.values()]):
+                return "it asks for some member among others of a pattern, which is not counted beside maxProperties"
+        return ""
 
 
 class Doubtful(NamedTuple):
@@ -53,7 +70,7 @@ def nodes_of(draft: Draft) -> Sequence[int]:
         return ()
     draft = shape_of(draft)
     if isinstance(draft, Patterned):
-        return (*draft.objects.values, *draft.classes.values())
+        return (*draft.objects.values, *chain.from_iterable(draft.classes.values()))
     if isinstance(draft, s.Objects):
         return draft.values + draft.others
     return draft.item_nodes if isinstance(draft, s.Arrays) else ()
@@ -70,6 +87,8 @@ def _needed(draft: Draft) -> Iterator[int] | None:
     objects = draft.objects if isinstance(draft, Patterned) else draft
     if isinstance(objects, s.Objects):
         n_required = objects.required.count(True)
+        if isinstance(draft, Patterned) and draft.asked:
+            return None
         if objects.least > n_required or (objects.most is not None and objects.most < n_required):
             return None
         return compress(objects.values, objects.required)
@@ -91,14 +110,17 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
         return _array_exists(draft, is_there)
     objects = draft.objects if isinstance(draft, Patterned) else draft
     assert isinstance(objects, s.Objects)
-    if objects.most is not None and objects.most < max(sum(objects.required), objects.least):
+    asked, rows = (draft.asked, draft.classes.values()) if isinstance(draft, Patterned) else ((), ())
+    if objects.most is not None and objects.most < max(sum(objects.required) + len(asked), objects.least):
+        return False
+    if asked and not all([any(map(is_there, some)) for some in zip(*rows, strict=True)]):
         return False
     if not all(map(is_there, compress(objects.values, objects.required))):
         return False
     missing = objects.least - sum(map(is_there, objects.values))
     if missing <= 0 or not isinstance(draft, Patterned):
         return missing <= 0 or any(map(is_there, objects.others))
-    sets = [number for number, node in draft.classes.items() if is_there(node)]
+    sets = [number for number, row in draft.classes.items() if is_there(row[0])]
     if not sets or missing < 2:  # of each class there is a key
         return bool(sets)
     # PERF: keys are only counted where one of a class is not enough

@@ -240,15 +240,11 @@ LATER = {
     "relative-json-pointer": (2020, "relative-json-pointer 2020-12", rf"{_NATURAL}(?:#|(?:[+-]{_NATURAL})?{_POINTER})"),
 }
 """Format -> the draft from which on it is another one, the name of this one here, its pattern."""
-
 LONGEST = {"hostname": 253}
 """Formats whose strings have a greatest number of characters."""
-
 WIDENED = {"hostname": _DOMAIN, "time": _WIDE_TIME, "date-time": _WIDE_DATE_TIME}
 """Format that leaves out strings -> the pattern of all that may be of it."""
-
 ONE_SIDED = frozenset({"regex"})
 """Formats of which so much is left out that nothing can be said of the strings that are none."""
-
 NOT_REGULAR = {"idn-hostname": "its rules ask for tables of a version of Unicode"}
 """Formats that no automaton decides, and why."""

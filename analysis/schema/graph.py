@@ -147,14 +147,14 @@ class _Finisher:
         """The shape of a draft, none if it has no value."""
         if not self._has_value(draft):
             return
-        if isinstance(draft, Doubtful):
-            for pointer, reason in draft.refused:
-                if not self.lenient:
-                    raise SchemaError(
-                        f"{pointer or '/'}: {reason}; rewrite it, or leave it out by lenient=True", pointer
-                    )
-                self.left_out[pointer, reason] = None
-            draft = draft.shape
+        refused = draft.refused if isinstance(draft, Doubtful) else ()
+        draft = shape_of(draft)
+        if isinstance(draft, Patterned) and (why := draft.lacking(self.alive.__contains__)):
+            draft, refused = draft._replace(asked=()), (*refused, *((pointer, why) for pointer in draft.asked))
+        for pointer, reason in refused:
+            if not self.lenient:
+                raise SchemaError(f"{pointer or '/'}: {reason}; rewrite it, or leave it out by lenient=True", pointer)
+            self.left_out[pointer, reason] = None
         if isinstance(draft, (s.Objects, Patterned)):
             yield self._object(draft, number)
         elif isinstance(draft, s.Arrays):
@@ -169,8 +169,9 @@ class _Finisher:
         found = objects._replace(values=tuple(map(number, objects.values)), others=others)
         if isinstance(draft, s.Objects):
             return found
-        nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
-        return with_classes(found, draft.automata, nodes)
+        n = 1 + len(draft.asked)
+        rows = {which: tuple(map(number, row[:n])) for which, row in draft.classes.items() if row[0] in self.alive}
+        return with_classes(found, draft.automata, rows)
 
     def _array(self, draft: s.Arrays, number: Callable[[int], int]) -> s.Arrays:
         if draft.states:

@@ -19,17 +19,13 @@ from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
 
 MOST_SETS = 1_024
 """BOUND: sets of patterns that keys of one object match, which their automaton tells apart."""
-
 MOST_STATES = 20_000
 """BOUND: states of an automaton of keys, also on the way to it."""
 MOST_ALIVE = 131_072
 """BOUND: the sum, over these states, of the patterns that have not failed there."""
-
 MOST_NAMED = 255
 """BOUND: keys of a finite set of keys that become named keys."""
-
 _ADVICE = "write patterns of which no key matches two, or join some into one"
-
 Labelled = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
@@ -149,6 +145,15 @@ def n_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Iterable[bytes]) -
     return sum([count for count in found if count is not None]) - sum([named.get(number, 0) for number in sets])
 
 
+def few_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Sequence[bytes]) -> list[str]:
+    """The keys that `n_keys` counts, if they are at most `MOST_NAMED`; else none."""
+    n = n_keys(patterns, sets, but)
+    automaton = key_automaton(patterns, dict.fromkeys(sets, 0), but) if n is not None and n <= MOST_NAMED else None
+    if automaton is None:
+        return []
+    return sorted([key.decode() for key, _ in accepted(automaton.next_state, automaton.ends >= 0)])
+
+
 def accepted(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_]) -> Iterator[tuple[bytes, int]]:
     """The texts that end in an automaton, which are finitely many, each with its last state."""
     stack = [(0, b"")]
@@ -160,27 +165,26 @@ def accepted(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_]) -
         stack += [(int(row[byte]), text + bytes([byte])) for byte in np.flatnonzero(row >= 0).tolist()]
 
 
-def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, int]) -> Objects:
+def with_classes(objects: Objects, automata: Sequence[Dfa], nodes: Mapping[int, tuple[int, ...]]) -> Objects:
     """Objects with an automaton of their other keys; few keys become named ones.
 
-    objects : with no others.
-    automata : of the patterns.
-    nodes : set of patterns, as a sum of 1 << i -> the node of the keys that just these match. A set
-        that is not there has no key beside the named ones.
+    objects, automata, nodes : as `objects`, `automata` and `classes` of a `Patterned`.
 
     Raises: LimitError as `key_automaton`.
     """
     if not nodes:
         return objects
-    others = tuple(dict.fromkeys(nodes.values()))
-    if len(others) == 1 and set(key_sets(automata, objects.keys)) == nodes.keys():
-        return objects._replace(others=others)
-    automaton = key_automaton(automata, {which: others.index(node) for which, node in nodes.items()}, objects.keys)
+    rows = [*dict.fromkeys(nodes.values())]
+    others, *wanted = zip(*rows, strict=True)
+    found = objects._replace(others=others, wanted=tuple(wanted))
+    if len(rows) == 1 and set(key_sets(automata, objects.keys)) == nodes.keys():
+        return found
+    automaton = key_automaton(automata, {which: rows.index(row) for which, row in nodes.items()}, objects.keys)
     if automaton is None:
         return objects
     n = n_keys(automata, tuple(nodes), objects.keys)
     if n is None or n > MOST_NAMED:
-        return objects._replace(others=others, key_automaton=automaton)
+        return found._replace(key_automaton=automaton)
     order = tuple(range(len(objects.keys))) if objects.ranks is None else objects.ranks
     known = [*zip(objects.keys, objects.values, objects.required, order, strict=True)]
     for key, state in sorted(accepted(automaton.next_state, automaton.ends >= 0)):

@@ -20,9 +20,7 @@ from maskwright.analysis.schema.known_keywords import SAYING, TYPE_OF
 from maskwright.analysis.schema.strings import format_automaton, format_in_draft, pattern_automaton, repeated_class
 
 _EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
-
 TYPE_NAMES = frozenset({*c.TYPES, "integer"})
-
 _NAMES = frozenset({"$schema", "$id", "id"})
 """Keywords that are checked, though they say nothing of values."""
 

@@ -13,39 +13,33 @@ OF_OBJECTS = frozenset({
     "propertyNames",
 })  # fmt: skip
 """Keywords that say something of one type, whatever stands beside them in the schema."""
-
 TYPE_OF = {
     keyword: kind
     for kind, keywords in (("number", OF_NUMBERS), ("string", OF_STRINGS), ("array", OF_ARRAYS), ("object", OF_OBJECTS))
     for keyword in keywords
 }
 """Each of these keywords -> the type that it is about."""
-
 DEPENDENT = frozenset({"dependencies", "dependentRequired", "dependentSchemas"})
 UNEVALUATED = {"unevaluatedProperties": "object", "unevaluatedItems": "array"}
 """Keyword -> the type that it is about, as far as its neighbours leave something over."""
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 COMBINING = frozenset({*REFERENCES, "allOf", "anyOf", "oneOf", "not", "if", "then", "else", *DEPENDENT, *UNEVALUATED})
 """Keywords that are worked out with others (`normal.py`)."""
-
 OF_SCALARS = OF_NUMBERS | OF_STRINGS | {"type", "enum", "const"}
 SAYING = OF_SCALARS | OF_ARRAYS | OF_OBJECTS | COMBINING
 """All keywords that say something of values."""
-
 SINCE = {
     "const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7, "minContains": 2019, "maxContains": 2019,
     "dependentRequired": 2019, "dependentSchemas": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019,
     "$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020,
 }  # fmt: skip
 """Keyword -> the first draft that has it."""
-
 DESCRIBING = frozenset({
     "$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment", "$defs", "definitions",
     "title", "description", "default", "examples", "example", "deprecated", "readOnly", "writeOnly", "contentEncoding",
     "contentMediaType", "contentSchema", "discriminator", "nullable", "externalDocs", "xml",
 })  # fmt: skip
 """Keywords that describe, and are not meant to assert; the last ones are of OpenAPI."""
-
 WITH_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 WITH_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
 WITH_ONE = frozenset({

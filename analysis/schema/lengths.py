@@ -20,7 +20,6 @@ from maskwright.analysis.regex.minimise import column_classes
 
 MOST_ENTRIES = 1 << 24
 """BOUND: the entries of a table."""
-
 MOST_ROWS = 1 << 15
 """BOUND: the rows of a table; they take about half a second."""
 

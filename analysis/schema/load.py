@@ -33,7 +33,6 @@ from maskwright.analysis.schema.text_patterns import meant
 
 MOST_BYTES = 1 << 28
 """BOUND: the bytes of a schema's file."""
-
 MOST_DOCUMENTS = 10_000
 """BOUND: the documents of a folder."""
 

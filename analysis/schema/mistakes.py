@@ -29,10 +29,8 @@ from maskwright.analysis.schema.shapes import NO_NODE
 LEAST_TRIES, MOST_TRIES, MOST_READ, MOST_SECONDS = 20, 300, 1_000_000, 2
 """BOUND: how often a schema is read to find the keywords, at least and at most; the characters that
 are read in all; and the CPU time, for schemas that take long by what they say."""
-
 MOST_SHOWN = 6
 """Keywords that a message names."""
-
 _BY_NAME, _LISTS, _ONES = k.WITH_NAMED - {"dependencies"}, k.WITH_LIST - {"oneOf"}, k.WITH_ONE - {"not", "if"}
 """Keywords of whose schemas some can be left out: `true` instead of one allows more."""
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
@@ -283,17 +281,14 @@ def _looked(builder: Builder) -> Emptiness:
 # -- keywords that say nothing
 
 Severity = Literal["warning", "info"]
-
 _TYPE_OF = k.TYPE_OF | k.UNEVALUATED | dict.fromkeys(k.DEPENDENT, "object")
 """Keyword -> the type of which alone it says something."""
 _KNOWN = k.SAYING | k.DESCRIBING
 _PARTNERS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 """Keyword -> the one without which it says nothing."""
-
 _FORMATS = FORMATS.keys() | NOT_REGULAR
 _OTHERS_FORMATS = {"url": "uri", "guid": "uuid", "ip-address": "ipv4"}
 """What other languages call formats of JSON Schema."""
-
 Idle = tuple["Place", str, Severity, str, str]
 """The subschema, the keyword ("?" before an unknown one), severity, what is so, what to do."""
 

@@ -19,13 +19,10 @@ from maskwright.analysis.schema.known_keywords import COMBINING, REFERENCES, SAY
 
 MOST_CLAUSES = 2_000
 """BOUND: the clauses of one type that a subschema may come to."""
-
 MOST_WORK = 1_000_000
 """BOUND: the conjunctions of two clauses that are made for a whole schema."""
-
 MOST_COMPARED = 100
 """BOUND: clauses of objects that are compared with one another for what they say by lists."""
-
 MOST_SUBSETS = 10
 """BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
 

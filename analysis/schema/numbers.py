@@ -25,10 +25,8 @@ from maskwright.analysis.schema.strings import literals
 
 MOST_STATES = 20_000
 """BOUND: the states of an automaton of numbers before it is made minimal."""
-
 MOST_DIGITS = 2_000
 """BOUND: the digits of a number, spelled without an exponent. A double has at most 1,100."""
-
 _COLUMN_OF = np.full(256, -1, np.intp)
 """The column of each byte of a number without an exponent in `_plain`."""
 _COLUMN_OF[list(b"0123456789-.")] = np.arange(12)

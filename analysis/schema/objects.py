@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from maskwright.analysis.kept import Kept
@@ -10,12 +11,14 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema.clauses import simplified
 from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
-from maskwright.analysis.schema.keys import MOST_NAMED, key_sets
+from maskwright.analysis.schema.keys import MOST_NAMED, few_keys, key_sets
 from maskwright.analysis.schema.shapes import NO_NODE, Objects
 from maskwright.analysis.schema.strings import finite_language, pattern_automaton, utf8
 
 MOST_SPLIT = 5
 """BOUND: optional keys whose presence is decided one by one for a key beside them."""
+MOST_WANTED = 3
+"""BOUND: members that one object is asked for, each with any of the keys that have no names."""
 
 
 class Nodes(Protocol):
@@ -78,6 +81,7 @@ class _Asked:
     """What a clause asks for, by kind, and the keys that it tells apart.
 
     some : the first member that is asked for without a name; None if there is none.
+    wanted : those that are to have no name.
     refused : pointer and reason of what cannot be said.
     named : the keys that have names, in the order in which the schema names them.
     automata : of the patterns that other keys may match, and of the sets of names.
@@ -90,7 +94,8 @@ class _Asked:
         self.members = [one for one in clause if isinstance(one, c.Members)]
         self.names = [one for one in clause if isinstance(one, c.Names)]
         self.required = {one.name: None for one in clause if isinstance(one, c.Required)}
-        self.some = next((one for one in clause if isinstance(one, c.Some)), None)
+        self.some = next((one for one in clause if isinstance(one, c.Some) and not one.is_other), None)
+        self.wanted = [one for one in clause if isinstance(one, c.Some) and one.is_other]
         self.size = next((one for one in clause if isinstance(one, c.Size)), c.Size(0, None))
         self.refused = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
         self.named: dict[str, None] = {}
@@ -141,7 +146,7 @@ class _Asked:
             self.sets = (0,)
 
     def drafts(self, in_order: bool) -> Iterator[Draft]:
-        """The draft of a clause that asks for members by name only; none if there is no object."""
+        """The drafts of a clause that asks for no member but by name, or without one."""
         found: list[tuple[bytes, int, bool, int]] = []
         for rank, name in enumerate(self.named):
             node = NO_NODE
@@ -157,12 +162,28 @@ class _Asked:
                     return
         keys, values, required, ranks = zip(*sorted(found), strict=True) if found else ((), (), (), ())
         nodes_of_sets = [(number, self.nodes.node(self._class_terms(number))) for number in self.sets]
-        classes = {number: node for number, node in nodes_of_sets if node != NO_NODE}
-        others = () if self.automata else tuple(classes.values())
+        others = {number: node for number, node in nodes_of_sets if node != NO_NODE}
         order = ranks if in_order else None
-        objects = Objects(keys, values, required, others, None, self.size.least, self.size.most, order)
-        draft = Patterned(objects, tuple(self.automata), classes) if self.automata and classes else objects
-        yield Doubtful(draft, tuple(self.refused)) if self.refused else draft
+        objects = Objects(keys, values, required, (), None, self.size.least, self.size.most, order)
+        if len(self.wanted) > MOST_WANTED:
+            what = f"it asks for more than {MOST_WANTED} members among others, which are not counted"
+            self.refused.append((self.wanted[0].pointer, what))
+            self.wanted = []
+        for parts in _partitions(self.wanted):
+            draft: Objects | Patterned = objects._replace(others=tuple(others.values()))
+            if others and (self.automata or parts):
+                classes = {number: (node, *self._wanted_nodes(number, parts)) for number, node in others.items()}
+                asked = tuple([part[0].pointer for part in parts])
+                draft = Patterned(objects, tuple(self.automata), classes, asked)
+            elif parts:
+                continue
+            yield Doubtful(draft, tuple(self.refused)) if self.refused else draft
+
+    def _wanted_nodes(self, number: int, parts: list[list[c.Some]]) -> Iterator[int]:
+        """For each part the node of a key of a set whose member is all that the part asks for."""
+        for part in parts:
+            values = [one.value if self._is_inside(one, number) else c.FALSE for one in part]
+            yield self.nodes.node([*self._class_terms(number), *values])
 
     def _class_terms(self, number: int) -> list[int]:
         """The terms of the members whose key matches a set of automata, and is not named."""
@@ -237,11 +258,13 @@ class _Asked:
                     covered.append(name)
         inside: list[list[int]] = []
         outside: list[list[int]] = []
+        sets: list[int] = []  # those of `inside`
         for number in self.sets:
             terms = self._class_terms(number)
             if c.FALSE not in terms and not nodes.is_surely_empty(terms):
                 can_be = self._is_inside(some, number) and not nodes.is_surely_empty([*terms, some.value])
                 (inside if can_be else outside).append(terms)
+                sets += [number] * can_be
         is_there = any([name in required for name in covered])
         free = [name for name in self.named
                 if name not in required and name not in covered
@@ -257,11 +280,24 @@ class _Asked:
             if is_counted and (inside or 1 << len(free) <= len(covered)):  # fewer objects than by name
                 split(())
                 return found
+        if inside and not is_there and not is_counted and (few := few_keys(self.automata, sets, utf8(self.named))):
+            return object_drafts((*self.clause, c.Members(dict.fromkeys(few, c.TRUE), (), c.TRUE)), nodes, in_order)
         for name in possible:
             add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
         if inside and not is_there:
             if is_counted:
                 split(covered)
             else:
-                add((c.Refused(some.pointer, "it asks for some member among others, which is not counted"),))
+                add((replace(some, is_other=True),))
         return found
+
+
+def _partitions(some: Sequence[c.Some]) -> Iterator[list[list[c.Some]]]:
+    """All ways to put some constraints into sets: which of them one member meets."""
+    if not some:
+        yield []
+        return
+    for rest in _partitions(some[1:]):
+        yield [[some[0]], *rest]
+        for i, part in enumerate(rest):
+            yield [*rest[:i], [some[0], *part], *rest[i + 1 :]]

@@ -25,10 +25,8 @@ MOST_SUBSCHEMAS = 256
 """BOUND: the subschemas that are looked at for a place."""
 MOST_DIGITS, DEEPEST = 40, 8
 """BOUND: the digits of a number, and the levels of an object or array, that are written."""
-
 _OF_FORMATS = {"date": ("1970-01-01",), "date-time": ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00")}
 """Tried before the first values of a format, whose year 0000 or 0001 few programs take."""
-
 _OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)
 """A step of a JSON path: a name, a quoted name, an offset."""

@@ -179,13 +179,11 @@ def merged(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
 
 Leaf = tuple[Shape, ...]
 """The shapes of a subschema of scalars. They are one object where the shapes are the same."""
-
 _SCALAR_TYPES = frozenset({"null", "boolean", "integer", "number", "string"})
 _SCALAR_CLASSES = frozenset({str, int, float, bool, type(None)})
 _OF_SCALARS = OF_NUMBERS | OF_STRINGS | {"const"}
 _UNIONS = frozenset({"anyOf", "oneOf"})
 _OF_VALUES = _UNIONS | {"type", "enum", "const"}
-
 LEAVES: Cache[tuple[Any, ...], Leaf | None] = Cache()
 """Content -> the shapes; None where they are not of scalars only, or there are none.
 

@@ -24,7 +24,6 @@ Escapes: TypeAlias = Literal["any", "natural", "minimal"]
 
 NO_NODE = -1
 """The node without a value."""
-
 _OF_SHAPE, _EACH = 200, 60
 """About how many bytes a shape takes, and each text, member or item of it."""
 
@@ -95,6 +94,10 @@ class Objects(NamedTuple):
         INVARIANT: `least` members are possible; `most` is at least the number of required keys.
     ranks : the place of each named key in an order that texts must keep, others behind all of them;
         None if any order will do.
+    wanted : members beside the named ones that must be there, no two of them the same: of each, the
+        node of its value by the class of its key; NO_NODE for a class that has none such.
+        INVARIANT: a million keys have one, or more. With `most`, all classes have one, and `most`
+        is at least the number of required keys and these.
     """
 
     keys: tuple[bytes, ...]
@@ -105,6 +108,12 @@ class Objects(NamedTuple):
     least: int
     most: int | None
     ranks: tuple[int, ...] | None = None
+    wanted: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def member_nodes(self) -> tuple[int, ...]:
+        """The nodes of members, `NO_NODE` perhaps among them; some may be there twice."""
+        return (*self.values, *self.others, *(node for row in self.wanted for node in row))
 
 
 class Contained(NamedTuple):
@@ -211,7 +220,7 @@ class SchemaGraph(NamedTuple):
             total += _OF_SHAPE * len(node)
             for shape in node:
                 if isinstance(shape, Objects):
-                    total += len(b"".join(shape.keys)) + _EACH * (len(shape.keys) + len(shape.others))
+                    total += len(b"".join(shape.keys)) + _EACH * len(shape.member_nodes)
                 elif isinstance(shape, Arrays):
                     total += _EACH * len(shape.item_nodes)
                 elif isinstance(shape, StringLiterals | Spellings):
@@ -252,7 +261,8 @@ class Texts(NamedTuple):
 
         def said(value: Any) -> Any:
             if isinstance(value, tuple):
-                return type(value).__name__, *map(said, value)
+                parts = value if getattr(value, "wanted", True) else value[:-1]  # as when nothing could be wanted
+                return type(value).__name__, *map(said, parts)
             if isinstance(value, Dfa):
                 return said(value.next_state), said(value.is_accepting)
             return sha256(value.tobytes()).digest() if isinstance(value, np.ndarray) else value

@@ -20,13 +20,10 @@ SPACES = b" \t\n\r"
 GOES_ON, CLOSES, EITHER = 1, 2, 3
 """What may come where white space ends, as bits: any token but a closing bracket, or the end of the
 text; a closing bracket; both."""
-
 MOST_SPACES = 10_000
 """BOUND: the characters of white space that a number may allow in a row."""
-
 DEEPEST_INDENT = 128
 """The blanks and tabs that natural white space may have after a line break: 32 levels of 4."""
-
 WIDEST_INDENT = 16
 """BOUND: the blanks of a level."""
 

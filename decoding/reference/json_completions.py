@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.schema.shapes import Escapes
+from maskwright.analysis.schema.shapes import NO_NODE, Escapes
 from maskwright.decoding.reference.json_characters import Ranges, spelled, walked
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
@@ -196,7 +196,7 @@ class Completions:
         """
         missing = shape.missing - used
         keys = sorted(shape.still_open(used, len(others)), key=lambda key: key not in missing)
-        count = len(used) + len(others)
+        count = shape.count(used, len(others))
         least = max(shape.shape.least - count, n_more)
         most = None if shape.shape.most is None else shape.shape.most - count
         n_keys, n_missing = len(keys), len(missing)
@@ -209,17 +209,28 @@ class Completions:
             if at < n_keys:
                 if at >= n_missing and (shape.shape.others or n_new + n_keys - at - 1 >= least):
                     yield at + 1, found, n_new
-                if has_room:
-                    for value in self._node(shape.shape.values[keys[at]]):
-                        yield at + 1, found | {(shape.shape.keys[keys[at]], value)}, n_new + 1
+                for name in self._keys_at(shape, keys[at], others, found) if has_room else ():
+                    for value in self._node(shape.node(keys[at], name)):
+                        yield at + 1, found | {(name, value)}, n_new + 1
             elif has_room and any(True for node in shape.shape.others for _ in self._node(node)):
                 for place, name in enumerate(islice(shape.other_keys(b"", 0, None), at - n_keys, None), at + 1):
                     self._step()
-                    if name not in others:
-                        for value in self._node(shape.shape.others[shape.class_of(name)]):
+                    if name not in others and all(key != name for key, _ in found):
+                        for value in self._node(shape.node(OTHER, name)):
                             yield place, found | {(name, value)}, n_new + 1
 
         return (found for at, found, n_new in walked((0, members, 0), longer) if at >= n_keys and n_new >= least)
+
+    def _keys_at(self, shape: ObjectShape, i: int, others: frozenset[bytes], found: Members) -> Iterator[bytes]:
+        """The keys of a member by offset, beside other keys and some members."""
+        if i < shape.n_named:
+            yield shape.shape.keys[i]
+            return
+        there = others.union(key for key, _ in found)
+        for name in shape.other_keys(b"", 0, None):
+            self._step()
+            if name not in there and shape.node(i, name) != NO_NODE:
+                yield name
 
     def _arrays(self, shape: ArrayShape, begun: _Items, n_more: int = 0) -> Iterator[tuple[Value, ...]]:
         """The items with which an array can end; those it has among them.
@@ -298,20 +309,22 @@ class Completions:
     def _keyed(self, frame: ObjectFrame, shape: ObjectShape, place: Quoted) -> Iterator[Members]:
         """The members of an object whose next key has begun."""
         addable, ranges = shape.addable(frame.used, len(frame.others)), self._ranges(place)
-        for key in sorted(addable - {OTHER}):
+        named = [i for i in sorted(addable) if i < shape.n_named]
+        for key in named:
             name = shape.shape.keys[key]
             if goes_on(name, place.content, ranges):
                 for value in self._node(shape.shape.values[key]):
                     members = frame.members | {(name, value)}
                     yield from self._objects(shape, frame.used | {key}, frame.others, members)
-        if OTHER not in addable or place.state < 0:
+        if len(named) == len(addable) or place.state < 0:
             return
         for other in shape.other_keys(place.content, place.state, ranges):
             self._step()
-            if other not in frame.others:
-                for value in self._node(shape.shape.others[shape.class_of(other)]):
-                    members = frame.members | {(other, value)}
-                    yield from self._objects(shape, frame.used, frame.others | {other}, members)
+            for i in sorted(addable.difference(named)) if other not in frame.others else ():
+                node = shape.node(i, other)
+                for value in self._node(node) if node != NO_NODE else ():
+                    used, members = frame.used | ({i} - {OTHER}), frame.members | {(other, value)}
+                    yield from self._objects(shape, used, frame.others | {other}, members)
 
     def _ranges(self, place: Quoted) -> Ranges | None:
         return spelled(place.spelling, self._escapes) if place.spelling else None

@@ -16,20 +16,8 @@ from weakref import WeakKeyDictionary
 from maskwright.analysis.regex.minimise import distances
 from maskwright.analysis.schema.shapes import NO_NODE, ItemState
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
+from maskwright.decoding.reference import json_places as p
 from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
-from maskwright.decoding.reference.json_places import (
-    ArrayFrame,
-    Digits,
-    Frame,
-    Gap,
-    ObjectFrame,
-    Place,
-    Quoted,
-    Reading,
-    Word,
-    known_of,
-    level_of,
-)
 from maskwright.decoding.reference.json_scalar_costs import (
     MOST_DIGITS,
     NEVER,
@@ -55,7 +43,6 @@ from maskwright.decoding.reference.json_values import Known, value_of
 
 DEEPEST = 16
 """BOUND: levels that are told apart where lines are indented; those below are as this one."""
-
 MOST_COST = 64
 """BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
 MOST_TAILS, MOST_KEPT = 4_096, 64
@@ -93,7 +80,7 @@ class Costs:
         self._digits: dict[ReadShape, list[int]] = {}
         self._names: dict[ReadShape, list[int]] = {}
         self._short: dict[ReadShape, ShortNumbers] = {}
-        self._rests: WeakKeyDictionary[Frame, int] = WeakKeyDictionary()
+        self._rests: WeakKeyDictionary[p.Frame, int] = WeakKeyDictionary()
         self._inside = self._at(self._level + 1)
         self._tails: dict[Any, int] = {}
         self.node_cost = [NEVER] * len(interpreter.nodes)
@@ -129,9 +116,13 @@ class Costs:
             found = self._strings[shape] = CharacterCosts(shape.characters, behind)
         return found
 
-    def _of_keys(self, shape: ObjectShape) -> CharacterCosts:
-        """Those of keys that are not named, with the value behind each of them."""
-        values = tuple(map(self._node_cost, shape.shape.others))
+    def _of_keys(self, shape: ObjectShape, i: int = OTHER) -> CharacterCosts:
+        """Those of keys that are not named, with the value behind each of them.
+
+        i : the offset of what is wanted, or OTHER.
+        """
+        nodes = shape.shape.others if i == OTHER else shape.shape.wanted[i - shape.n_named]
+        values = tuple(map(self._node_cost, nodes))
         found = self._keys.get((shape, values))
         if found is None:
             ends = [0] if shape.ends is None else shape.ends
@@ -182,7 +173,9 @@ class Costs:
         return min(NEVER, self._comma + key + 2 + self._colon + value)
 
     def _named(self, shape: ObjectShape, i: int) -> int:
-        """The bytes of a member with a named key, as in `_member`."""
+        """The bytes of a member by offset, as in `_member`."""
+        if i >= shape.n_named:
+            return self._member(self._of_keys(shape, i).rest(0, 0), 0)
         return self._member(self._key_costs(shape)[i], self._node_cost(shape.shape.values[i]))
 
     def _key_costs(self, shape: ObjectShape) -> list[int]:
@@ -222,7 +215,7 @@ class Costs:
     ) -> int:
         missing = shape.missing - used
         total = self._closing + sum(self._named(shape, i) for i in sorted(missing))
-        count = len(used) + len(others) + n_new
+        count = shape.count(used, len(others)) + n_new
         extra = min(max(n_more, shape.shape.least - count) - len(missing), MOST_MORE)
         if extra <= 0:
             return min(total, NEVER)
@@ -365,47 +358,47 @@ class Costs:
 
     # --------------------------------------------------------------------------------------- places
 
-    def of(self, reading: Reading) -> int:
+    def of(self, reading: p.Reading) -> int:
         """A lower bound of the bytes that complete a text from a reading."""
         frame, place = reading
-        here = self._at(level_of(frame))
+        here = self._at(p.level_of(frame))
         return here._of(frame, place) if here is not self else self._of(frame, place)
 
-    def _of(self, frame: Frame | None, place: Place) -> int:
+    def _of(self, frame: p.Frame | None, place: p.Place) -> int:
         """As `of`. This one is of the reading's level."""
-        if isinstance(place, Gap):
+        if isinstance(place, p.Gap):
             return self._of_gap(frame, place)
-        if isinstance(place, Word):
+        if isinstance(place, p.Word):
             texts = place.shape.texts
             rest = min(len(text) - len(place.text) for text in texts if text.startswith(place.text))
             return max(rest + self.rest(frame), self._of_items(frame) - len(place.text))
-        if isinstance(place, Digits):
+        if isinstance(place, p.Digits):
             return max(self._of_digits(frame, place) + self.rest(frame), self._of_items(frame) - len(place.text))
         return self._of_quoted(frame, place)
 
-    def _of_items(self, frame: Frame | None) -> int:
+    def _of_items(self, frame: p.Frame | None) -> int:
         """The bytes from the beginning of an item on that must differ from others; 0 elsewhere.
 
         It is one of the shortest that are left, or they all come behind it.
         """
-        if not isinstance(frame, ArrayFrame) or not frame.shape.shape.is_unique or frame.shape.shape.states:
+        if not isinstance(frame, p.ArrayFrame) or not frame.shape.shape.is_unique or frame.shape.shape.states:
             return 0
         tail = self._array_tail(frame.shape, frame.count - 1, frame.contained, 1, frame.known)
         return NEVER if tail >= NEVER else tail - self._comma + self.rest(frame.parent)
 
-    def _of_digits(self, frame: Frame | None, place: Digits) -> int:
+    def _of_digits(self, frame: p.Frame | None, place: p.Digits) -> int:
         """The bytes to the end of a number."""
         found = self._distances(place.shape)
-        known = known_of(frame)
+        known = p.known_of(frame)
         if found[place.state] or not (known and value_of(place.text) in known):
             return found[place.state]
         return 1 + min(found[after] for after in place.shape.rows[place.state] if after >= 0)
 
-    def rest(self, frame: Frame | None) -> int:
+    def rest(self, frame: p.Frame | None) -> int:
         """The bytes behind a value in a frame."""
         rests = self._levels[0]._rests
-        above: list[Frame] = []
-        at: Frame | None = frame
+        above: list[p.Frame] = []
+        at: p.Frame | None = frame
         while at is not None and at not in rests:
             above.append(at)
             at = at.parent
@@ -414,12 +407,12 @@ class Costs:
             total = rests[one] = self._at(one.level)._tail(one) + total
         return total
 
-    def _tail(self, frame: Frame, n_more: int = 0) -> int:
-        if isinstance(frame, ObjectFrame):
+    def _tail(self, frame: p.Frame, n_more: int = 0) -> int:
+        if isinstance(frame, p.ObjectFrame):
             return self._object_tail(frame.shape, frame.used, frame.others, n_more)
         return self._array_tail(frame.shape, frame.count, frame.contained, n_more, frame.known)
 
-    def _of_gap(self, frame: Frame | None, place: Gap) -> int:
+    def _of_gap(self, frame: p.Frame | None, place: p.Gap) -> int:
         """The bytes from white space on."""
         awaited, on = place.awaited, self._space(place.space, GOES_ON)
         if awaited == "end":
@@ -439,12 +432,12 @@ class Costs:
         more = NEVER if tail >= NEVER else min(NEVER, on + tail - self._comma)
         return min(closing, more) + self.rest(frame.parent)
 
-    def _of_quoted(self, frame: Frame | None, place: Quoted) -> int:
+    def _of_quoted(self, frame: p.Frame | None, place: p.Quoted) -> int:
         shape = place.shape
         if isinstance(shape, ObjectShape):
-            assert isinstance(frame, ObjectFrame)
+            assert isinstance(frame, p.ObjectFrame)
             return self._of_key(frame, shape, place) + self.rest(frame.parent)
-        known = known_of(frame)
+        known = p.known_of(frame)
         if isinstance(shape, LiteralShape):
             inside = min(rest_of(text, place, self._escapes) for text in shape.texts if text not in known)
         else:
@@ -452,7 +445,7 @@ class Costs:
             inside = self._of_automaton(self._of_strings(shape), place, least)
         return max(inside + 1 + self.rest(frame), self._of_items(frame) - 1 - written(place))
 
-    def _of_automaton(self, costs: CharacterCosts, place: Quoted, least: int) -> int:
+    def _of_automaton(self, costs: CharacterCosts, place: p.Quoted, least: int) -> int:
         """The bytes to the end of a string or key."""
         if not place.spelling:
             return costs.rest(place.state, least)
@@ -461,15 +454,15 @@ class Costs:
         after = min((costs.rest(state, least - 1) for state in states), default=NEVER)
         return min(NEVER, left(place.spelling) + after)
 
-    def _of_key(self, frame: ObjectFrame, shape: ObjectShape, place: Quoted) -> int:
+    def _of_key(self, frame: p.ObjectFrame, shape: ObjectShape, place: p.Quoted) -> int:
         """The bytes to the end of an object, from within a key."""
         behind = 1 + self._colon
         best = NEVER
         addable = shape.addable(frame.used, len(frame.others))
         missing = shape.missing - frame.used
         whole = self._object_tail(shape, frame.used, frame.others)
-        is_enough = len(frame.used) + len(frame.others) + len(missing) >= shape.shape.least
-        for i in sorted(addable - {OTHER}):
+        is_enough = shape.count(frame.used, len(frame.others)) + len(missing) >= shape.shape.least
+        for i in sorted(i for i in addable if i < shape.n_named):
             rest = rest_of(shape.shape.keys[i], place, self._escapes)
             if rest < NEVER:
                 if i in missing:
@@ -477,10 +470,11 @@ class Costs:
                 else:
                     tail = whole if is_enough else self._object_tail(shape, frame.used | {i}, frame.others)
                 best = min(best, rest + behind + self._node_cost(shape.shape.values[i]) + tail)
-        if OTHER in addable and place.state >= 0:
-            tail = self._object_tail(shape, frame.used, frame.others, 0, 1)
+        for i in sorted(i for i in addable if i >= shape.n_named) if place.state >= 0 else ():
+            is_new = i == OTHER
+            tail = self._object_tail(shape, frame.used, frame.others, 0, 1) if is_new else whole - self._named(shape, i)
             is_taken = place.content in frame.others or place.content in shape.index
-            rest = self._of_automaton(self._of_keys(shape), place, int(is_taken))
+            rest = self._of_automaton(self._of_keys(shape, i), place, int(is_taken))
             best = min(best, rest + behind + tail)
         if not is_enough and best < NEVER:
             one_more = self._object_tail(shape, frame.used, frame.others, 1)

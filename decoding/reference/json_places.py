@@ -50,7 +50,7 @@ class _Open:
 class ObjectFrame(_Open):
     """An open object.
 
-    used : the named keys so far, by offset.
+    used : the named keys so far and what is wanted, by offset.
     others : the other keys so far.
     key : that of the member under way; b"" between members.
     members : the members so far, if the object is compared with others.

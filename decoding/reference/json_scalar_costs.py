@@ -14,10 +14,8 @@ from maskwright.decoding.reference.json_values import Value, value_of
 
 NEVER = 1 << 60
 """More bytes than anything takes."""
-
 MOST_DIGITS = 3
 """BOUND: bytes up to which numbers are told from their spellings; some thousand have no more."""
-
 MOST_CHARACTERS, MOST_CELLS = 20_000, 1 << 22
 """BOUND: the most characters to come that are told apart; and times the states, in 8 bytes each."""
 

@@ -31,7 +31,7 @@ from maskwright.analysis.schema.shapes import (
 from maskwright.decoding.reference.json_characters import Characters, Ranges, is_in
 from maskwright.decoding.reference.json_values import Number, Value, value_of
 
-OTHER = -1
+OTHER = 1 << 30
 """Stands for a key that is not named."""
 
 
@@ -221,7 +221,10 @@ def goes_on(text: bytes, content: bytes, ranges: Ranges | None) -> bool:
 
 
 class ObjectShape:
-    """Objects. Their members so far are the named keys, by offset, and the other keys."""
+    """Objects. Their members so far are the named keys, by offset, and the other keys.
+
+    What is wanted has offsets behind those of the named keys, and its keys are among the others.
+    """
 
     needs_content = True
 
@@ -230,20 +233,30 @@ class ObjectShape:
         self.index = {key: i for i, key in enumerate(shape.keys)}
         self.automaton = None if shape.key_automaton is None else Characters.of_keys(shape.key_automaton)
         self.ends = None if shape.key_automaton is None else shape.key_automaton.ends.tolist()
-        self.missing = frozenset(i for i, is_required in enumerate(shape.required) if is_required)
+        n = self.n_named = len(shape.keys)
+        wanted = range(n, n + len(shape.wanted))
+        self.missing = frozenset([*(i for i, is_required in enumerate(shape.required) if is_required), *wanted])
+        self.ranks = None if shape.ranks is None else (*shape.ranks, *[OTHER] * len(wanted))
+        self.possible = [*(i for i, node in enumerate(shape.values) if node != NO_NODE), *wanted]
         self.addable = lru_cache(maxsize=4096)(self._addable)
 
+    def count(self, used: frozenset[int], n_others: int) -> int:
+        """The number of members."""
+        return sum([i < self.n_named for i in used]) + n_others
+
+    def node(self, i: int, key: bytes) -> int:
+        """The node of a member by offset, or OTHER. key : the member's, if it is not named."""
+        if i < self.n_named:
+            return self.shape.values[i]
+        return (self.shape.others if i == OTHER else self.shape.wanted[i - self.n_named])[self.class_of(key)]
+
     def still_open(self, used: frozenset[int], n_others: int) -> list[int]:
-        """The named keys that the order and their nodes allow next."""
-        shape = self.shape
-        if shape.ranks is not None and n_others:
-            return []
-        least_rank = 0 if shape.ranks is None else max((shape.ranks[i] for i in used), default=0)
-        return [
-            i
-            for i in range(len(shape.keys))
-            if i not in used and shape.values[i] != NO_NODE and (shape.ranks is None or shape.ranks[i] >= least_rank)
-        ]
+        """The named keys that the order and their nodes allow next, and what is wanted."""
+        ranks = self.ranks
+        if ranks is None:
+            return [i for i in self.possible if i not in used]
+        least_rank = OTHER if n_others else max((ranks[i] for i in used), default=0)
+        return [i for i in self.possible if i not in used and ranks[i] >= least_rank]
 
     def is_completable(self, used: frozenset[int], n_others: int) -> bool:
         """Whether members can follow such that the object is legal."""
@@ -251,7 +264,7 @@ class ObjectShape:
         missing = self.missing - used
         if not missing <= set(still_open):
             return False
-        count = len(used) + n_others
+        count = self.count(used, n_others)
         needed = max(self.shape.least, count + len(missing))
         n_others += max(0, needed - count - len(still_open))
         return n_others <= self._n_names and (self.shape.most is None or needed <= self.shape.most)
@@ -265,23 +278,26 @@ class ObjectShape:
             found = int(strings_left(keys.next_state, keys.ends >= 0)[0])
         return found if found < ENDLESS else inf
 
+    def _may_follow(self, i: int, used: frozenset[int], n_others: int) -> bool:
+        return self.is_completable(used | {i}, n_others + (i >= self.n_named))
+
     def _addable(self, used: frozenset[int], n_others: int) -> frozenset[int]:
-        """The named keys that may come next, and OTHER if any other may."""
+        """The named keys that may come next, what is wanted, and OTHER if any other may."""
         still_open, missing = self.still_open(used, n_others), self.missing - used
-        if self.shape.ranks is None:  # then it matters only which keys are required
+        if self.ranks is None:  # then it matters only which keys are required
             kinds = [[i for i in still_open if (i in missing) == is_missing] for is_missing in (False, True)]
-            found = {i for kind in kinds if kind and self.is_completable(used | {kind[0]}, n_others) for i in kind}
+            found = {i for kind in kinds if kind and self._may_follow(kind[0], used, n_others) for i in kind}
         else:
-            last = min((self.shape.ranks[i] for i in missing), default=max(self.shape.ranks, default=0))
-            near = [i for i in still_open if self.shape.ranks[i] <= last]
-            found = {i for i in near if self.is_completable(used | {i}, n_others)}
+            last = min((self.ranks[i] for i in missing), default=max(self.ranks, default=0))
+            near = [i for i in still_open if self.ranks[i] <= last]
+            found = {i for i in near if self._may_follow(i, used, n_others)}
         if self.shape.others and self.is_completable(used, n_others + 1):
             found.add(OTHER)
         return frozenset(found)
 
     def may_end(self, used: frozenset[int], n_others: int) -> bool:
         """Whether the object may end here. INVARIANT: it is completable, so it is not too long."""
-        return self.missing <= used and len(used) + n_others >= self.shape.least
+        return self.missing <= used and self.count(used, n_others) >= self.shape.least
 
     def after(self, state: int, content: bytes, character: bytes) -> int:
         """The state of the other keys' automaton behind a character of a key; -1 for none."""
@@ -292,9 +308,10 @@ class ObjectShape:
     ) -> bool:
         """Whether a key that may come goes on so. Arguments as in `LiteralShape.strings`."""
         addable = self.addable(used, len(others))
-        if any(i != OTHER and goes_on(self.shape.keys[i], content, ranges) for i in sorted(addable)):
+        named = [i for i in sorted(addable) if i < self.n_named]
+        if any(goes_on(self.shape.keys[i], content, ranges) for i in named):
             return True
-        if OTHER not in addable or state < 0:
+        if len(named) == len(addable) or state < 0:
             return False
         if self.automaton is None:
             return True
@@ -302,17 +319,17 @@ class ObjectShape:
             return self.automaton.goes_on(state, 0, None, ranges)
         return any(key not in others for key in self.other_keys(content, state, ranges))
 
-    def key_index(
+    def key_indexes(
         self, state: int, content: bytes, used: frozenset[int], others: frozenset[bytes]
-    ) -> tuple[int, int] | None:
-        """The offset of a whole key (or OTHER) and its value's node; None if it may not come."""
-        index = self.index.get(content, OTHER)
-        if index not in self.addable(used, len(others)):
-            return None
+    ) -> list[tuple[int, int]]:
+        """The offsets that a whole key may have (or OTHER), each with its value's node."""
+        index, addable = self.index.get(content, OTHER), self.addable(used, len(others))
         if index != OTHER:
-            return index, self.shape.values[index]
-        name = 0 if self.ends is None else self.ends[state] if state >= 0 else -1
-        return None if name < 0 or content in others else (OTHER, self.shape.others[name])
+            return [(index, self.shape.values[index])] if index in addable else []
+        if content in others or (self.ends is not None and (state < 0 or self.ends[state] < 0)):
+            return []
+        found = [(i, self.node(i, content)) for i in sorted(addable) if i >= self.n_named]
+        return [(i, node) for i, node in found if node != NO_NODE]
 
     def other_keys(self, content: bytes, state: int, ranges: Ranges | None) -> Iterator[bytes]:
         """The keys that are not named and begin with `content`; the shortest first.

@@ -120,8 +120,8 @@ def keys_of(frame: ObjectFrame) -> str:
     """The keys that may come next, in a few words."""
     shape = frame.shape
     addable = sorted(shape.addable(frame.used, len(frame.others)))
-    names = [quoted(shape.shape.keys[i]) for i in addable if i != OTHER]
-    if OTHER not in addable:
+    names = [quoted(shape.shape.keys[i]) for i in addable if i < shape.n_named]
+    if len(names) == len(addable):
         return one_of(names) if names else "none"
     other = "any other name" if shape.automaton is None else "another name that the schema allows"
     return one_of([*names[: MOST_NAMED - 1], other]) if names else other.replace("any other", "any")
@@ -183,7 +183,7 @@ def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> str:
         return _unfinished_object(frame)
     if byte in b'",' and not addable and place.awaited != "bracket":
         most = shape.shape.most
-        if most is not None and len(frame.used) + n_others >= most:
+        if most is not None and shape.count(frame.used, n_others) >= most:
             return _at(path, f"no further property may come: there may be at most {_properties(most)}")
         if most is not None and shape.missing - frame.used:
             return _unfinished_object(frame)
@@ -196,13 +196,16 @@ def _unfinished_object(frame: ObjectFrame) -> str:
     """Why an object may not end."""
     shape = frame.shape
     path = path_of(frame, is_inside=False)
-    missing = [quoted(shape.shape.keys[i]) for i in sorted(shape.missing - frame.used)]
+    lacking = sorted(shape.missing - frame.used)
+    missing = [quoted(shape.shape.keys[i]) for i in lacking if i < shape.n_named]
+    if lacking and not missing:
+        return _at(path, "it lacks a property that the schema asks for by what it is, not by its name")
     if missing:
         names = one_of(missing, "and")
         is_one = len(missing) == 1
         return _at(path, f"{'property' if is_one else 'properties'} {names} must be there")
     least = shape.shape.least
-    count = len(frame.used) + len(frame.others)
+    count = shape.count(frame.used, len(frame.others))
     return _at(path, f"at least {_properties(least)} must be there, and there {_are(count)}")
 
 
@@ -319,7 +322,7 @@ def of_string(frame: Frame | None, place: Quoted, after: Quoted) -> str:
 
 
 def _keys_there(frame: ObjectFrame) -> list[bytes]:
-    return [*(frame.shape.shape.keys[i] for i in sorted(frame.used)), *sorted(frame.others)]
+    return [*(frame.shape.shape.keys[i] for i in sorted(frame.used) if i < frame.shape.n_named), *sorted(frame.others)]
 
 
 def of_string_end(frame: Frame | None, place: Quoted) -> str:

@@ -237,9 +237,26 @@ def is_any_open(table: Int32, memory: Int32, frame: int, shape: int, low: int, h
 
 
 @kernel
+def told_apart(table: Int32, memory: Int32, frame: int) -> int:
+    """The items that are contained, or what is wanted and has been there, as bits.
+
+    Frames of one shape that have read the same text differ in nothing else.
+    """
+    shape = memory[frame + c.SHAPE]
+    if shape < 0:
+        return 0
+    if table[shape + layout.KIND] == layout.ARRAYS:
+        return memory[frame + c.MARKED]
+    return memory[frame + c.BITS + table[shape + layout.N_WORDS] - 1] if table[shape + layout.N_WANTED] > 0 else 0
+
+
+@kernel
 def are_others_open(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
     """Whether a key that is not named may still come."""
-    if table[shape + layout.N_OTHERS] == 0 or is_full(table, memory, frame, shape):
+    if table[shape + layout.N_OTHERS] == 0:
+        return False
+    is_wanted = told_apart(table, memory, frame) + 1 < 1 << table[shape + layout.N_WANTED]
+    if not is_wanted and is_full(table, memory, frame, shape):
         return False
     if memory[frame + c.N_OTHER] == table[shape + layout.N_NAMES]:
         return False  # all of them have been there
@@ -266,7 +283,10 @@ def can_close(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
 
 @kernel
 def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) -> int:
-    """The frame of an object with one more member. key : the named key; -1 for another one."""
+    """The frame of an object with one more member.
+
+    key : the named key; -1 for another one, -2 - n if it is the one with number n that is wanted.
+    """
     found = replace_frame(table, memory, frame)
     memory[found + c.COUNT] += 1
     ranks = table[shape + layout.RANKS]
@@ -274,6 +294,9 @@ def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) ->
         memory[found + c.N_OTHER] += 1
         if ranks >= 0:
             memory[found + c.RANK] = table[shape + layout.N_RANKED]
+        if key < -1:
+            memory[found + c.MISSING] -= 1
+            set_bit(memory, found + c.BITS + table[shape + layout.N_WORDS] - 1, -2 - key)
         return found
     if ranks >= 0:
         memory[found + c.RANK] = table[ranks + key] + 1

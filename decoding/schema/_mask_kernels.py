@@ -29,10 +29,8 @@ from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
 
 MASK, TAIL = 1, 2
 """What results are kept under a thread's key."""
-
 MOST_LISTED, MOST_BESIDE = 600, 16
 """The most ids of a mask, alone and beside a row; where there are more, all becomes a row."""
-
 UNITED = -6
 """What begins the key of a row that is a union: of rows and ids."""
 
@@ -203,17 +201,9 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
         if memory[c.TOP] + room_for_byte(table, memory, work, here, n) > len(memory):
             memory[c.TOP] = top
             return -1 - c.NO_ROOM
-        found = 0
+        found, byte = 0, voc[voc[layout.TOKEN_BYTES] + k]
         for thread in range(n):
-            found += step(
-                table,
-                automata,
-                memory,
-                work,
-                here + thread * c.THREAD,
-                voc[voc[layout.TOKEN_BYTES] + k],
-                there + found * c.THREAD,
-            )
+            found += step(table, automata, memory, work, here + thread * c.THREAD, byte, there + found * c.THREAD)
             if found > c.MOST_READINGS:
                 memory[c.TOP] = top
                 return -1 - c.TOO_MANY
@@ -285,8 +275,9 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
     automaton = table[shape + layout.KEY_AUTOMATON]
     if automaton < 0:
         add_row(work, mask, rows, 0, voc[layout.CONTENT_ROW])
-        return list_key_closers(voc, table, automata, memory, work, at)
-    if work[at + c.AUTOMATON] != 0:
+        if table[shape + layout.N_WANTED] == 0:  # else several threads stand behind a key
+            return list_key_closers(voc, table, automata, memory, work, at)
+    elif work[at + c.AUTOMATON] != 0:
         row = row_of(voc, automata, automaton, -1, work[at + c.AUTOMATON], 0, -1, False, work)
         code = add_row(work, mask, rows, 1, row)
         if code != c.OK:

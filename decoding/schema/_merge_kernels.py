@@ -13,8 +13,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
-from maskwright.decoding.schema._frame_kernels import copy_frame, frame_at, frame_words, n_frames
-from maskwright.maskstore.schema import layout
+from maskwright.decoding.schema._frame_kernels import copy_frame, frame_at, frame_words, n_frames, told_apart
 
 CLASS_LINK, CLASS_NEXT, CLASS_LAST = 0, 1, 2
 """Of a thread that is merged: its link; the next thread that is equal, or -1; of the first of such
@@ -138,8 +137,7 @@ def add_frame(table: Int32, memory: Int32, work: Int32, stamp: int, n: int, fram
     Returns how many there are now, or -1 - an error.
     """
     frames, places = work[c.FRONT_1], work[c.PLACES]
-    shape = memory[frame + c.SHAPE]
-    marked = memory[frame + c.MARKED] if shape >= 0 and table[shape + layout.KIND] == layout.ARRAYS else 0
+    shape, marked = memory[frame + c.SHAPE], told_apart(table, memory, frame)
     mixed = (int(shape) * 0x9E3779B1 ^ int(marked) * 0x85EBCA6B) & 0xFFFFFFFF
     place = (mixed ^ mixed >> 15) & (c.N_PLACES - 1)
     while work[places + 2 * place] == stamp:
@@ -147,8 +145,7 @@ def add_frame(table: Int32, memory: Int32, work: Int32, stamp: int, n: int, fram
         other = work[frames + number]
         if other == frame:
             return n
-        is_same = memory[other + c.SHAPE] == shape
-        if is_same and (table[shape + layout.KIND] != layout.ARRAYS or memory[other + c.MARKED] == marked):
+        if memory[other + c.SHAPE] == shape and told_apart(table, memory, other) == marked:
             parent = unite_links(memory, memory[other + c.PARENT], memory[frame + c.PARENT])
             if parent < 0:
                 return parent

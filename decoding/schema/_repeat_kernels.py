@@ -31,7 +31,6 @@ from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR
 QUICK_CELLS = 400
 """The most remembered keys and items that are asked about while the GIL is held, those of several
 readings counted several times."""
-
 NOTHING_LEFT = -1
 """What `refuse_repeats` returns where no token is left."""
 

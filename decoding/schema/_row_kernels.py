@@ -14,7 +14,6 @@ from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE
 
 UNKNOWN = -1
 """What LOOPS has for a state that was not looked at."""
-
 ROW_KEY = 6
 """The integers of a row's key."""
 

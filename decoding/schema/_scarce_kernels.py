@@ -24,7 +24,6 @@ from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE
 
 SCARCE = -8
 """What begins the key of a row of tokens that come to a scarce state."""
-
 BITS_OF_HASH = 1 << 12
 """The bits in which hashes are looked up first."""
 

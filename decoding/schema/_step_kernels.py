@@ -16,6 +16,7 @@ from maskwright.decoding.schema._frame_kernels import (
     can_go_on,
     frame_at,
     is_any_literal_open,
+    is_full,
     is_literal_open,
     is_open,
     is_remembered,
@@ -23,6 +24,7 @@ from maskwright.decoding.schema._frame_kernels import (
     n_frames,
     remember,
     replace_frame,
+    told_apart,
     use_literal,
 )
 from maskwright.decoding.schema._left_kernels import remember_key
@@ -104,12 +106,12 @@ def end_spelling(table: Int32, memory: Int32, work: Int32, at: int) -> int:
 
 @kernel
 def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) -> int:
-    """Turn a thread whose key has ended into one behind it.
+    """Turn a thread whose key has ended into those behind it.
 
-    Returns 1, or 0 if that key may not be there.
+    Returns their number: 0 if that key may not be there, more than 1 if it may be a wanted one.
     """
     frame, shape = work[to + c.LINK], work[to + c.SHAPE_OF]
-    key, node = -1, -1
+    key = -1
     if work[to + c.IS_OFF] == 0 and work[to + c.LOW] < work[to + c.HIGH]:
         low = work[to + c.LOW]
         if literal_length(table, table[shape + layout.KEYS], low) == work[to + c.DEPTH]:
@@ -119,23 +121,31 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
         if not is_open(table, memory, frame, shape, key):
             return 0
         node = table[table[shape + layout.VALUES] + key]
-        after = add_member(table, memory, frame, shape, key)
-    else:
-        automaton = table[shape + layout.KEY_AUTOMATON]
-        found = 1 if automaton < 0 else end_of(automata, automaton, work[to + c.AUTOMATON])
-        if work[to + c.LENGTH] == 0 or found == 0:
-            return 0
-        node = table[table[shape + layout.OTHERS] + found - 1]
-        after = add_member(table, memory, frame, shape, -1)
-        if table[shape + layout.TRACKS_KEYS] != 0 and memory[c.LIMIT] == 0:
-            # a mask is made as if no such key had been there; `_repeat_kernels` takes those out
-            if is_remembered(memory, frame, work[to + c.HASH_1], work[to + c.HASH_2]):
-                return 0
-            remember_key(
-                automata, automaton, work[to + c.AUTOMATON], memory, after, work[to + c.HASH_1], work[to + c.HASH_2]
-            )
-    begin_gap(table, work, to, after, c.COLON, node)
-    return 1
+        begin_gap(table, work, to, add_member(table, memory, frame, shape, key), c.COLON, node)
+        return 1
+    automaton, state = table[shape + layout.KEY_AUTOMATON], work[to + c.AUTOMATON]
+    found = 1 if automaton < 0 else end_of(automata, automaton, state)
+    if work[to + c.LENGTH] == 0 or found == 0:
+        return 0
+    first, second = work[to + c.HASH_1], work[to + c.HASH_2]
+    # a mask is made as if no such key had been there; `_repeat_kernels` takes those out
+    is_noted = table[shape + layout.TRACKS_KEYS] != 0 and memory[c.LIMIT] == 0
+    if is_noted and is_remembered(memory, frame, first, second):
+        return 0
+    n, n_wanted, there = 0, table[shape + layout.N_WANTED], told_apart(table, memory, frame)
+    if n_wanted > 0:
+        mark(memory, frame, 2)
+    for wanted in range(-1, n_wanted):
+        node = table[table[shape + layout.OTHERS] + (wanted + 1) * table[shape + layout.N_OTHERS] + found - 1]
+        is_met = wanted >= 0 and (there >> wanted) & 1 != 0
+        if node < 0 or is_met or (wanted < 0 < n_wanted and is_full(table, memory, frame, shape)):
+            continue
+        after = add_member(table, memory, frame, shape, -2 - wanted)
+        if is_noted:
+            remember_key(automata, automaton, state, memory, after, first, second)
+        begin_gap(table, work, to + n * c.THREAD, after, c.COLON, node)
+        n += 1
+    return n
 
 
 @kernel
@@ -180,7 +190,8 @@ def step_key(table: Int32, memory: Int32, work: Int32, to: int, frame: int, is_f
         begin_thread(work, to, frame, c.KEY_STRING, shape)
         work[to + c.HIGH] = table[shape + layout.N_KEYS]
         work[to + c.IS_OFF] = 1 if table[shape + layout.N_KEYS] == 0 else 0
-        work[to + c.LENGTH] = 1 if are_others_open(table, memory, frame, shape) else 0
+        if are_others_open(table, memory, frame, shape):
+            work[to + c.LENGTH] = 1 + told_apart(table, memory, frame)
         work[to + c.AUTOMATON] = 1
         return 1
     return close_frame(table, memory, work, to, frame, byte) if is_first else 0

@@ -12,7 +12,7 @@ A *link* is a frame, or a *fork*: several frames, for readings that differ only 
 them. Threads have links, and frames have them to what is around, so alternatives inside one another
 do not multiply: each level has its own. A fork is the number of its frames, `FORK_SHAPE`, and they.
 INVARIANT: all frames of one level of nesting have read the same text. So those of one shape agree,
-but for the items of an array that are counted as contained.
+but for what `told_apart` tells.
 
 A *cell* is one remembered key or item: the cell before it, `CELL_SHAPE`, two hashes, and the number
 of characters of an item.
@@ -78,20 +78,18 @@ CELL, FORK = 5, 2
 LINK, MODE, SHAPE_OF, LOW, HIGH, DEPTH, ESCAPE, CODE, UTF8, LENGTH, IS_OFF, AUTOMATON, HASH_1, HASH_2 = range(14)
 THREAD = 14
 """Its link; its mode; its shape or node; the literals LOW to HIGH that agree with the DEPTH bytes
-read; the escape under way and its code; the state of UTF-8; the characters read, or for a key
-whether it may be one of the others; whether a key has left the named ones, or for an item that is
-remembered the array's shape; the state of the automaton; a hash of what has been read."""
-
+read; the escape under way and its code; the state of UTF-8; the characters read, or for a key that
+may be one of the others 1 + what `told_apart` tells, so that threads of different frames differ;
+whether a key has left the named ones, or for an item that is remembered the array's shape; the
+state of the automaton; a hash of what has been read."""
 VALUE, AFTER, OBJECT_FIRST, KEY, COLON, ARRAY_FIRST, STRING, KEY_STRING, NUMBER, SPELLING = range(10)
 """The modes: before a value; behind one; behind `{`; behind the comma of an object; behind a key;
 behind `[`; within a string, a key, a number, and `true`, `false` or `null`."""
-
 MOST_READINGS = 512
 """The most threads of a text after each byte, and the most frames of a fork."""
 MOST_THREADS = 2 * MOST_READINGS + 2 * MOST_SHAPES
 """The room for threads: they are counted behind each thread, and behind each of its frames, which
 may add all of a node's shapes, for the items of an array twice."""
-
 NO_ESCAPE, BEHIND_BACKSLASH, UNIT, LOW_BACKSLASH, LOW_U, LOW_UNIT = 0, 1, 2, 6, 7, 8
 """Values of ESCAPE. UNIT + k: behind k digits of `\\u`. LOW_UNIT + k: behind k digits of the second
 half of a pair."""

@@ -26,7 +26,7 @@ from maskwright.decoding.endings.states import Move, States
 from maskwright.decoding.reference.json_characters import QUOTE
 from maskwright.decoding.reference.json_costs import Costs
 from maskwright.decoding.reference.json_places import Frame, Gap, ObjectFrame, Quoted, Readings, Word
-from maskwright.decoding.reference.json_shapes import OTHER, LiteralShape, ObjectShape
+from maskwright.decoding.reference.json_shapes import LiteralShape, ObjectShape
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 
 COMPARED_NODES = 400
@@ -242,8 +242,8 @@ def _listed(frame: Frame | None, place: Quoted) -> tuple[Sequence[bytes], bool]:
         return (), True
     assert isinstance(frame, ObjectFrame)
     addable = shape.addable(frame.used, len(frame.others))
-    keys = shape.shape.keys
-    return [keys[i] for i in addable if i != OTHER and keys[i].startswith(place.content)], OTHER in addable
+    named = [shape.shape.keys[i] for i in addable if i < shape.n_named]
+    return [key for key in named if key.startswith(place.content)], len(named) < len(addable)
 
 
 class PatternStates(States):

@@ -31,29 +31,17 @@ Array = npt.NDArray[np.int32]
 
 FIRST_ARENA = 12_000
 """The integers of a new text's arena; with the header and the history 49 KB."""
-
 SPARE = 2_000
 """The integers of a copy's arena that are free."""
-
 MOST_INTEGERS = 1 << 30
 """BOUND: the integers of a text's memory, so that all offsets are int32."""
-
 MOST_CELLS = 64
 """BOUND: the remembered keys and items that a text's key has; past it, the key is what was said."""
-
 MOST_EXPLAINED = 4_096
 """BOUND: the bytes of a text that an error reads again, at some 10 us a byte."""
 
-_RESULTS = {
-    constants.OK: results.OK,
-    constants.ILLEGAL: results.ILLEGAL,
-    constants.TOO_MANY: results.TOO_MANY,
-    constants.DEAD_END: results.DEAD_END,
-    constants.AFTER_END: results.AFTER_END,
-    constants.NOT_COMPLETE: results.NOT_COMPLETE,
-    constants.NO_TEXT: results.NO_TEXT,
-    constants.OUT_OF_RANGE: results.OUT_OF_RANGE,
-}
+_NAMES = ("OK", "ILLEGAL", "TOO_MANY", "DEAD_END", "AFTER_END", "NOT_COMPLETE", "NO_TEXT", "OUT_OF_RANGE")
+_RESULTS: dict[int, int] = {getattr(constants, name): getattr(results, name) for name in _NAMES}
 """What results of this engine mean for a `TextState`."""
 
 

@@ -9,7 +9,6 @@ from maskwright.analysis.jit import kernel
 
 QUOTE, BACKSLASH, SPACE, DELETE = 34, 92, 32, 127
 """Bytes; those below a blank are not allowed in strings."""
-
 N_UTF8_STATES = 8
 """0: between characters. 1, 2, 3: so many bytes are left of a character. 4 to 7: behind the first
 byte E0, ED, F0 or F4, of whose second byte not all values are allowed."""

@@ -30,10 +30,8 @@ Array = npt.NDArray[np.int32]
 
 MOST_IDS = 1 << 30
 """BOUND: the content ids of an era; as many again are left for the tables that are being made."""
-
 MOST_SPACINGS = 1 << 24
 """BOUND: the ids of an era's white spaces, which the engine shifts by six bits."""
-
 _SHORT, _EACH = 8, 60
 """As many numbers or texts are a key as they are; what a text takes, its length aside."""
 

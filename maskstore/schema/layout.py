@@ -62,12 +62,14 @@ LITERALS, UNIQUE_NUMBERS = 2, 3
 # OBJECTS
 N_KEYS, KEYS, N_WORDS, N_REQUIRED, LEAST, MOST = 2, 3, 4, 5, 6, 7
 N_OTHERS, OTHERS, KEY_AUTOMATON = 8, 9, 10
-REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES = 11, 12, 13, 14, 15, 16, 17
-# KEYS: literals. N_WORDS: the words of bits of a frame. OTHERS: the offset of the nodes of the
-# classes. REQUIRED: the offset of the required keys' bits. VALUES: the offset of the keys' nodes.
-# RANKS: the offset of the keys' ranks, or -1. N_RANKED: the number of ranks. NEXT_REQUIRED: for
-# each rank the least one from there on of a required key, or N_RANKED. TRACKS_KEYS: whether other
-# keys are remembered. N_NAMES: the number of other keys, -1 for infinitely many.
+REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES, N_WANTED = 11, 12, 13, 14, 15, 16, 17, 18
+# KEYS: literals. N_WORDS: the words of bits of a frame. N_WANTED: how many members are wanted: the
+# bits of these are the last word, N_REQUIRED counts them. OTHERS: the offset of the nodes of the
+# classes, and behind these of those for each of them. REQUIRED: that of the required keys' bits.
+# VALUES: of the keys' nodes. RANKS: of the keys' ranks, or -1. N_RANKED: the number of ranks.
+# NEXT_REQUIRED: for each rank the least one from there on of a required key, or N_RANKED.
+# TRACKS_KEYS: whether other keys are remembered. N_NAMES: the number of other keys, -1 for
+# infinitely many.
 
 # ARRAYS (LEAST and MOST as those of objects)
 N_PREFIX, PREFIX, ITEMS, N_UNIQUE = 2, 3, 4, 5

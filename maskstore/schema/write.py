@@ -114,7 +114,7 @@ class _Writer:
                 out[k] = found
                 kind = out[found]
                 if kind == layout.OBJECTS:
-                    words += 12 + out[found + layout.N_WORDS]
+                    words += (12 + out[found + layout.N_WORDS]) * (1 + out[found + layout.N_WANTED])
                 elif kind == layout.ARRAYS:
                     words += 12 + (out[found + layout.N_UNIQUE] + 31 >> 5)
                     if isinstance(shape, Arrays) and shape.states:
@@ -207,7 +207,7 @@ class _Writer:
         values = len(out)
         out += [nodes[node] for node in shape.values]
         others = len(out)
-        out += [nodes[node] for node in shape.others]
+        out += [nodes[node] for row in (shape.others, *shape.wanted) for node in row]
         required = len(out)
         out += _bits(shape.required)
         n_words, ranks, next_required, n_ranked = n + 31 >> 5, -1, -1, 0
@@ -222,11 +222,13 @@ class _Writer:
             n_names = left if left < ENDLESS else -1
         keys = self.literals(shape.keys)
         most = -1 if shape.most is None else min(shape.most, 1 << 30)
-        n_required, n_others = shape.required.count(True), len(shape.others)
+        n_wanted, n_others = len(shape.wanted), len(shape.others)
+        n_words, n_required = n_words + (n_wanted > 0), shape.required.count(True) + n_wanted
         at = len(out)
         out += (  # in the order of `layout`
             layout.OBJECTS, self.new_id(), n, keys, n_words, n_required, min(shape.least, 1 << 30), most,
             n_others, others, automaton, required, values, ranks, next_required, n_ranked, int(n_others > 0), n_names,
+            n_wanted,
         )  # fmt: skip
         return at
 
@@ -290,7 +292,7 @@ class _Writer:
             found = 0
             for one in self.graph.nodes[node]:
                 if isinstance(one, Objects):
-                    found += 12 + (len(one.keys) + 31 >> 5)
+                    found += 13 + (len(one.keys) + 31 >> 5)
                 elif isinstance(one, Arrays):
                     unique = self._unique_numbers(one)
                     found += 12 + (len(unique) + 31 >> 5 if unique else 0)

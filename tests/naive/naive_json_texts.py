@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import Any, NamedTuple
 
 from maskwright.analysis.schema.shapes import (
@@ -201,8 +201,18 @@ class Judge:
             ranks = [shape.ranks[place[key]] if key in place else 1 << 30 for key in keys]
             if any(a > b for a, b in pairwise(ranks)):
                 return False
+        others = [(key, inside) for key, inside in value.members if key not in place]
+        ways = permutations(others, len(shape.wanted))
+        if not any(
+            all(
+                self.is_value(other_node(shape, key, row), inside)
+                for row, (key, inside) in zip(shape.wanted, way, strict=True)
+            )
+            for way in ways
+        ):
+            return False
         return all(
-            self.is_value(shape.values[place[key]] if key in place else other_node(shape, key), inside)
+            self.is_value(shape.values[place[key]] if key in place else other_node(shape, key, shape.others), inside)
             for key, inside in value.members
         )
 
@@ -239,15 +249,15 @@ def is_string(shape: StringLiterals | Strings, value: str) -> bool:
     return is_long and (shape.automaton is None or shape.automaton.matches(value.encode()))
 
 
-def other_node(shape: Objects, key: str) -> int:
-    """The node of a key that is not named."""
+def other_node(shape: Objects, key: str, others: tuple[int, ...]) -> int:
+    """The node of a key that is not named. others : the node of each class."""
     if shape.key_automaton is None:
-        return shape.others[0] if shape.others else NO_NODE
+        return others[0] if others else NO_NODE
     state = 0
     for byte in key.encode():
         state = int(shape.key_automaton.next_state[state, byte]) if state >= 0 else -1
     name = int(shape.key_automaton.ends[state]) if state >= 0 else -1
-    return NO_NODE if name < 0 else shape.others[name]
+    return NO_NODE if name < 0 else others[name]
 
 
 def compared(value: Any) -> Any:

@@ -50,12 +50,14 @@ def _same_shapes(one: Shape, other: Shape) -> list[tuple[int, int]] | None:
     if type(one) is not type(other):
         return None
     if isinstance(one, Objects) and isinstance(other, Objects):
-        blank = {"values": (), "others": (), "key_automaton": None}
+        blank = {"values": (), "others": (), "key_automaton": None, "wanted": ()}
         if one._replace(**blank) != other._replace(**blank) or len(one.others) != len(other.others):
+            return None
+        if len(one.wanted) != len(other.wanted):
             return None
         if not _same_keys(one.key_automaton, other.key_automaton):
             return None
-        return [*zip(one.values, other.values, strict=True), *zip(one.others, other.others, strict=True)]
+        return [*zip(one.member_nodes, other.member_nodes, strict=True)]
     if isinstance(one, Arrays) and isinstance(other, Arrays):
         plain = {"prefix": (), "items": 0, "contained": None}
         if one._replace(**plain) != other._replace(**plain) or len(one.prefix) != len(other.prefix):
@@ -108,7 +110,10 @@ def _check_object(shape: Objects, n: int) -> None:
     assert all(node != NO_NODE for node, needed in zip(shape.values, shape.required, strict=True) if needed)
     possible = sum(node != NO_NODE for node in shape.values)
     assert shape.others or shape.least <= possible
-    assert shape.most is None or shape.most >= max(sum(shape.required), shape.least)
+    assert shape.most is None or shape.most >= max(sum(shape.required) + len(shape.wanted), shape.least)
+    for row in shape.wanted:
+        assert len(row) == len(shape.others) and max(row) > NO_NODE and all(NO_NODE <= node < n for node in row)
+        assert shape.most is None or NO_NODE not in row
     assert shape.ranks is None or sorted(shape.ranks) == list(range(len(shape.keys)))
     automaton = shape.key_automaton
     if automaton is None:

@@ -227,7 +227,7 @@ def _n_recursive(graph: SchemaGraph) -> int:
     inner: list[list[int]] = [[] for _ in graph.nodes]
     for node, found in zip(graph.nodes, inner, strict=True):
         for shape in node:
-            held = (*shape.values, *shape.others) if isinstance(shape, Objects) else ()
+            held = shape.member_nodes if isinstance(shape, Objects) else ()
             held = shape.item_nodes if isinstance(shape, Arrays) else held
             found += [one for one in held if one >= 0]
     return sum(len(part) for part in components(inner) if len(part) > 1 or part[0] in inner[part[0]])

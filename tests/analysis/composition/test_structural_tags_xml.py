@@ -275,6 +275,8 @@ def test_the_older_name() -> None:
         (members(axy=INTEGER), "qwen_xml", {"excludes": ["xy"]}, "holds one of the excludes"),
         (members(a={"pattern": "xy", "type": "string"}), "json", {"excludes": ["xy"]}, "all strings of a subschema"),
         (members(a={"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True}), "cohere_xml", {}, "uniqueItems"),
+        ({"not": {"additionalProperties": INTEGER}}, "qwen_xml", {}, "an argument is asked for without a name"),
+        ({"not": {"additionalProperties": INTEGER}}, "json", {"excludes": ["x"]}, "asks for a member by what it is"),
     ],
 )
 def test_what_is_refused(schema: Any, style: str, options: dict[str, Any], message: str) -> None:

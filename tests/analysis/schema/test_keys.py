@@ -161,7 +161,7 @@ def test_sets_of_patterns_and_few_keys_are_those_of_the_definition(
         listed = [name for name in names if automaton is not None and ends(automaton, name) >= 0]
         n = len(keys)
         objects = Objects(tuple(sorted(keys)), (7,) * n, (True,) * n, (), None, 0, None, tuple(range(n)))
-        made = with_classes(objects, automata, {number: 5 for number in sets if number in class_of})
+        made = with_classes(objects, automata, {number: (5,) for number in sets if number in class_of})
         if made.others:
             assert made.keys == objects.keys and len(listed) > 12
         else:
