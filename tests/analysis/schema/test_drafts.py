@@ -47,8 +47,10 @@ def random_draft(rng: Random, n: int) -> Draft:
     if kind == 5:
         return Doubtful(random_objects(rng, n, True), (("/x", "some reason"),))
     if kind == 6:
-        classes = {1 << i: rng.randrange(n) for i in range(rng.randrange(1, 3))}
-        return Patterned(random_objects(rng, n, True)._replace(others=()), (), classes)
+        asked = ("/x",) * rng.randrange(3)
+        rows = [(rng.randrange(n), *(rng.randrange(NO_NODE, n) for _ in asked)) for _ in range(rng.randrange(1, 3))]
+        classes = {1 << i: row for i, row in enumerate(rows)}
+        return Patterned(random_objects(rng, n, True)._replace(others=()), (), classes, asked)
     prefix = tuple(rng.randrange(NO_NODE, n) for _ in range(rng.randrange(3)))
     contained = None
     if kind == 7:
