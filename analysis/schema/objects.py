@@ -162,19 +162,19 @@ class _Asked:
                     return
         keys, values, required, ranks = zip(*sorted(found), strict=True) if found else ((), (), (), ())
         nodes_of_sets = [(number, self.nodes.node(self._class_terms(number))) for number in self.sets]
-        others = {number: node for number, node in nodes_of_sets if node != NO_NODE}
-        order = ranks if in_order else None
-        objects = Objects(keys, values, required, (), None, self.size.least, self.size.most, order)
+        classes = {number: node for number, node in nodes_of_sets if node != NO_NODE}
         if len(self.wanted) > MOST_WANTED:
             what = f"it asks for more than {MOST_WANTED} members among others, which are not counted"
             self.refused.append((self.wanted[0].pointer, what))
             self.wanted = []
+        others = () if self.automata or self.wanted else tuple(classes.values())
+        order = ranks if in_order else None
+        objects = Objects(keys, values, required, others, None, self.size.least, self.size.most, order)
         for parts in _partitions(self.wanted):
-            draft: Objects | Patterned = objects._replace(others=tuple(others.values()))
-            if others and (self.automata or parts):
-                classes = {number: (node, *self._wanted_nodes(number, parts)) for number, node in others.items()}
-                asked = tuple([part[0].pointer for part in parts])
-                draft = Patterned(objects, tuple(self.automata), classes, asked)
+            draft: Objects | Patterned = objects
+            if classes and (self.automata or parts):
+                rows = {number: (node, *self._wanted_nodes(number, parts)) for number, node in classes.items()}
+                draft = Patterned(objects, tuple(self.automata), rows, tuple([part[0].pointer for part in parts]))
             elif parts:
                 continue
             yield Doubtful(draft, tuple(self.refused)) if self.refused else draft
