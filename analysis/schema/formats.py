@@ -67,7 +67,6 @@ _WIDE_DATE_TIME = _alternatives(
 _WEEKS = r"\d+W"
 _CLOCK = r"T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)"
 _CALENDAR = r"(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)"
-
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
 _NOT_RESERVED = r"(?!..--)"  # a label of IDNA, such as xn--..., would have to be decoded
@@ -86,7 +85,6 @@ _IPV6 = _alternatives(
     rf"(?:{_GROUP}(?::{_GROUP}){{0,5}})?::{_GROUP}",
     rf"(?:{_GROUP}(?::{_GROUP}){{0,6}})?::",
 )
-
 _ATEXT = "A-Za-z0-9!#$%&'*+/=?^_`{|}~"
 _ADDRESS = rf"\[(?:{_IPV4}|IPv6:{_IPV6})\]"
 _BEYOND = "\\u{80}-\\u{10FFFF}"
@@ -102,7 +100,6 @@ def _email(beyond: str, domain: str) -> str:
 _LETTER = rf"[A-Za-z0-9{_BEYOND}]"
 _IDN_LABEL = rf"{_LETTER}(?:[A-Za-z0-9{_BEYOND}\-]*{_LETTER})?"
 _IDN_DOMAIN = rf"{_IDN_LABEL}(?:\.{_IDN_LABEL})*"
-
 _PLANES = "".join(rf"\u{{{plane:X}0000}}-\u{{{plane:X}FFFD}}" for plane in range(1, 14))
 _WIDE = rf"\u{{A0}}-\u{{D7FF}}\u{{F900}}-\u{{FDCF}}\u{{FDF0}}-\u{{FFEF}}{_PLANES}\u{{E1000}}-\u{{EFFFD}}"
 _PRIVATE = "\\u{E000}-\\u{F8FF}\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}"
@@ -140,7 +137,6 @@ _VARIABLE = rf"{_VARCHAR}(?:\.?{_VARCHAR})*(?::[1-9]\d{{0,3}}|\*)?"
 _LITERAL = rf"(?:[!#$&-;=?-\[\]_a-z~{_WIDE}{_PRIVATE}]|%[0-9A-Fa-f]{{2}})"
 _POINTER = "(?:/(?:[^/~]|~[01])*)*".replace("[^/~]", "[\\0-.0-}\\x7f-\\u{10FFFF}]")
 _NATURAL = r"(?:0|[1-9]\d*)"
-
 _CATEGORIES = (
     "L LC Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cs Co Cn"
 )
@@ -220,12 +216,10 @@ FORMATS = {
     "relative-json-pointer": rf"{_NATURAL}(?:#|{_POINTER})",
 }
 """Format -> the pattern, as ECMA 262 reads it, that the whole string matches."""
-
 _NATURAL_OFFSET = _OFFSET.replace("zZ", "Z")
 _NATURAL_DATE = rf"(?!0000){_DATE}"
 _DAYS = r"(?=\d)(?:\d{1,6}Y)?(?:\d{1,6}M)?(?:\d{1,6}W)?(?:\d{1,8}D)?"
 _HOURS = r"(?=\d)(?:\d{1,5}H)?(?:\d{1,7}M)?(?:\d{1,9}(?:\.\d{1,9})?S)?"
-
 WRITTEN = {
     "date": _NATURAL_DATE,
     "time": rf"{_LOCAL_TIME}{_NATURAL_OFFSET}?",
@@ -235,7 +229,6 @@ WRITTEN = {
 """Formats as pydantic, Python and JavaScript write and read them: local times have no offset, and
 seconds of durations fractions; there is neither a year 0 nor a 60th second, and durations stay
 below the 10 ** 9 days of Python's. Others are as in `FORMATS`."""
-
 LATER = {
     "relative-json-pointer": (2020, "relative-json-pointer 2020-12", rf"{_NATURAL}(?:#|(?:[+-]{_NATURAL})?{_POINTER})"),
 }

@@ -21,7 +21,6 @@ from maskwright.analysis.schema.spacing import ANY, Spacing
 
 Escapes: TypeAlias = Literal["any", "natural", "minimal"]
 """How strings are spelled: see `Texts`."""
-
 NO_NODE = -1
 """The node without a value."""
 _OF_SHAPE, _EACH = 200, 60
@@ -186,7 +185,6 @@ class Arrays(NamedTuple):
 
 
 Shape = Spellings | Numbers | StringLiterals | Strings | Objects | Arrays
-
 SCALARS = (Spellings, Numbers, StringLiterals, Strings)
 """The shapes without nodes inside."""
 
