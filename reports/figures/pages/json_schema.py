@@ -20,6 +20,7 @@ page.limit("to # levels of four blanks", indent // 4)
 # Limits
 alternatives = constant("maskstore/schema/layout.py", "MOST_SHAPES")
 page.limit("do not multiply; # alternatives may stand in one place", alternatives)
+page.limit("more than # such members", constant("analysis/schema/objects.py", "MOST_WANTED"))
 page.limit("Refused for more than # that must be counted together", constant("analysis/schema/arrays.py", "MOST_SETS"))
 page.limit("for more than # combinations of counts", constant("analysis/schema/arrays.py", "MOST_ITEM_STATES"))
 page.limit("where the automaton would have more than # states", constant("analysis/regex/dfa.py", "MAX_STATES"))
