@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import random
 import re
+import warnings
 from functools import cache
 from typing import get_args
 
 from grammars import JSON, random_grammar
 
+from maskwright.analysis.errors import LimitError, MaskwrightWarning
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Reserved, Terminal
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
 from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
 PATTERNS = (
@@ -275,3 +278,13 @@ def real_automaton(name: str) -> tuple[StackAutomaton, Store]:
 
 def real_store(name: str) -> Store:
     return real_automaton(name)[1]
+
+
+def compile_strictly(grammar: Grammar, vocabulary: Vocabulary) -> Store:
+    """As `compile_store`. Raises: LimitError for a lexer that holds on where its twin backs up without end."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", ".*back up over more", MaskwrightWarning)
+        try:
+            return compile_store(grammar, vocabulary)
+        except MaskwrightWarning as warning:
+            raise LimitError(str(warning)) from None

@@ -13,6 +13,7 @@ from functools import cache
 
 import pytest
 from engine_cases import (
+    compile_strictly,
     longest,
     random_contextual_grammar,
     random_layout_grammar,
@@ -60,12 +61,12 @@ def prepared(kind: str, seed: int, conflicts: Conflicts) -> Case | None:
     """Store and twin of a random grammar; None if the engine refuses it, or if it is a trap in which no line can end."""
     grammar = dataclasses.replace(KINDS[kind](seed), conflicts=conflicts)
     if kind in ALIKE:
-        return compile_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
+        return compile_strictly(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
     try:
         naive = NaiveEngine(grammar, conflicts)
         if takes_newline_beside_verbatim(naive):
             return None
-        return compile_store(grammar, random_vocabulary(grammar, seed)), naive
+        return compile_strictly(grammar, random_vocabulary(grammar, seed)), naive
     except (GrammarError, LimitError) as error:
         reasons = (
             "for ever",
