@@ -281,7 +281,9 @@ class _Asked:
                 split(())
                 return found
         if inside and not is_there and not is_counted and (few := few_keys(self.automata, sets, utf8(self.named))):
-            return object_drafts((*self.clause, c.Members(dict.fromkeys(few, c.TRUE), (), c.TRUE)), nodes, in_order)
+            # these names may be what was wanted without one, too
+            clause = [replace(one, is_other=False) if isinstance(one, c.Some) else one for one in self.clause]
+            return object_drafts((*clause, c.Members(dict.fromkeys(few, c.TRUE), (), c.TRUE)), nodes, in_order)
         for name in possible:
             add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
         if inside and not is_there:

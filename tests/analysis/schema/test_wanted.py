@@ -99,3 +99,19 @@ def test_random_schemas_mean_what_jsonschema_says(seeds: range) -> None:
             n_instances += is_valid
             assert is_text_of(graph, text) == is_valid, (schema, text)
     assert n_such > 0.4 * len(seeds) and n_refused < 0.25 * len(seeds) and n_instances > 5 * len(seeds)
+
+
+def test_names_that_one_demand_gives_are_what_another_one_wants() -> None:
+    """A short name is one of few, and no `ab`: one member is both."""
+    schema = {
+        "type": "object",
+        "propertyNames": {"pattern": "b|c"},
+        "allOf": [{"not": {"propertyNames": {"enum": ["ab"]}}}, {"not": {"propertyNames": {"minLength": 2}}}],
+    }
+    graph = build_graph(schema)
+    assert [is_text_of(graph, text) for text in ('{"b": 1}', '{"ab": 1}', '{"b": 1, "ab": 2}', '{"bb": 1}')] == [
+        True,
+        False,
+        True,
+        False,
+    ]
