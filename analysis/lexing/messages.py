@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from maskwright.analysis.errors import LimitError, NestingError, TerminalError
@@ -89,6 +89,15 @@ def lost_column(grammar: Grammar, terminal: int) -> str:
     return (
         f"grammar {grammar.name}: past {grammar.display_name(terminal)} the lexer may have to back up over a newline of the "
         f"layout ({grammar.display_name(grammar.newline)}), whose column would be unknown; make the terminals differ sooner"
+    )
+
+
+def unheld(grammar: Grammar, terminals: Sequence[int]) -> str:
+    """That look-aheads of terminals are not held."""
+    names = ", ".join(map(grammar.display_name, terminals[:6]))
+    return (
+        f"grammar {grammar.name}: look-aheads of {names} are not held where the lexer would have to back up behind a shorter lexeme, "
+        "so some texts are refused, and some let in; load the grammar with lexing='longest'"
     )
 
 

@@ -17,7 +17,7 @@ with these readings, named where they differ from what `re.match` returns:
 - *Look-aheads* (also ``$``, ``\b``, ``\Z`` and the end of a possessive quantifier) may reach past
   the lexeme's end, where an automaton of the lexeme cannot see. Within the lexeme they are checked.
   Beyond it s counts if *some* t would satisfy them: ``0(?![1-9])`` has ``0``. Before which bytes a
-  lexeme is none says `refused_before`, and the lexer obeys; what further bytes decide it lets pass.
+  lexeme is none says `refused_before`, and the lexer obeys where it can (`messages.unheld`).
 - Strings with surrogates have no UTF-8 form and are left out.
 """
 
@@ -118,6 +118,7 @@ def refused_before(terminal: Terminal) -> tuple[tuple[tuple[int, ...], Dfa], ...
 
 @Kept
 def _refused_before(pattern: str, flags: str) -> tuple[tuple[tuple[int, ...], Dfa], ...]:
+    """A byte counts if the lexeme is refused before *all* characters that begin with it."""
     rows, _ = determinise(resolve(parse(pattern, flags), MAX_STATES), MAX_STATES, looks_beyond=True)
     begun: dict[int, set[int]] = {256: {len(rows.rows[0])}}  # byte -> the classes of the characters that it begins
     for low, high, number in zip(rows.bounds, [*rows.bounds[1:], LAST + 1], rows.class_of, strict=True):

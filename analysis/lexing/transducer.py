@@ -16,23 +16,20 @@ lexeme that cannot grow is emitted at once.
 
 We keep such a state only where the lexer can really back up: some bytes make the lexeme fail but
 not the other reading, and the first terminal of the other reading can follow c. Otherwise the state
-forgets c. For example, ``0x`` is never a DEC_NUMBER and then a NAME, since these two never meet. A
-lexeme that only the end of the text can make fail, such as an open comment or long string, is
-therefore unfinished at the end of a text, as in CPython and C. The lexer does not back up over it.
+forgets c. A lexeme that only the end of the text can make fail, such as an open comment, is
+therefore unfinished at the end of a text, as in CPython and C.
 
-Look-aheads at the end of a terminal refuse it before some characters (``if\\b`` before a letter).
-Where such a terminal wins, the state therefore also records which state holds if it is refused:
-that of the next terminal that ends there, or of the lexeme as if it could not have ended there.
+Look-aheads at a terminal's end refuse it before some characters (``if\\b`` before a letter). Where
+it wins, the state also records which one holds if it is refused: that of the next terminal that
+ends there, and so on, and last that of the lexeme as if it could not have ended there.
 
 Backing up over an ignored lexeme may lead to the same lexeme, begun later and in the same state of
 the union automaton. The two readings grow, end and fail together, so we keep only the later one.
-The lexer can therefore follow any number of comments that may still become a newline.
 
 With several *modes* (contextual lexing, verbatim terminals) the parser's state chooses the
-terminals that compete where a lexeme begins. A lexer that backs up must then ask the parser again.
-So a state keeps the pending bytes themselves, the transition says `RESTART`, and the lexer reads
-these bytes and the current byte anew. Of bytes that do the same in every mode it keeps the first
-ones met: those of a run of blanks of any length in ``not  in`` are one state.
+terminals that compete where a lexeme begins. So a lexer that backs up keeps the pending bytes
+themselves, the transition says `RESTART`, and it reads these bytes and the current byte anew. Of
+bytes that do the same in every mode it keeps the first ones met, so of a run of blanks one.
 
 Source: Reps, "Maximal-munch" tokenization in linear time (1998); Mohri (1997), on transducers.
 """
@@ -40,6 +37,7 @@ Source: Reps, "Maximal-munch" tokenization in linear time (1998); Mohri (1997), 
 from __future__ import annotations
 
 import heapq
+import warnings
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -49,12 +47,12 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.errors import BackupError, GrammarError, LimitError
+from maskwright.analysis.errors import BackupError, GrammarError, LimitError, MaskwrightWarning
 from maskwright.analysis.grammar.columns import LINE_FEED, column_bytes
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.encoding import DEAD, MAX_PENDING, RESTART, START_STATE, Output, State, Transducer
 from maskwright.analysis.lexing.lexemes import CanFollow, Lexemes
-from maskwright.analysis.lexing.messages import closed_newline, lost_column
+from maskwright.analysis.lexing.messages import closed_newline, lost_column, unheld
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import read_only
 
@@ -68,10 +66,8 @@ _UNKNOWN = -9
 
 MAX_AGAIN = 12
 """The most lexemes that a lexer may have to back up over; more count as unbounded."""
-MANY, TOO_MANY = 1 << 8, 1 << 12
-"""With so many states that back up `_look_deep` asks whether to refuse; and with so many we do."""
-MOST_DEEP = 1 << 9
-"""How many states it makes."""
+MANY, TOO_MANY, MOST_DEEP = 1 << 8, 1 << 12, 1 << 9
+"""States that back up at which `_look_deep` looks, and at which we refuse; and those it makes."""
 
 
 def build_transducer(
@@ -91,7 +87,6 @@ def build_transducer(
         which names terminals, if the lexer would have to back up over more than MAX_AGAIN lexemes
         or MAX_PENDING bytes; GrammarError if the layout's newline matches no text with a line feed,
         can end where no line feed continues it, or may have to be backed up over.
-    Cost for python.lark: 0.1 s.
     """
     return Builder(Lexemes(grammar, can_follow, modes, limit), limit).build()
 
@@ -137,6 +132,7 @@ class Builder:
         self._firsts: dict[tuple[object, ...], bytes] = {}
         self._stepped: dict[tuple[int, int], tuple[int, Output]] = {}
         self._after = lexemes.after_class
+        self.unheld: set[int] = set()
         self._wins = np.array(lexemes.winner, np.int32) >= 0
         self._arrivals = np.full((2, len(self._after)), _UNKNOWN, np.int32)
         self._others: dict[tuple[object, ...], _Other] = {}
@@ -159,6 +155,8 @@ class Builder:
                 raise self._too_many(state)
             if state.backs_up and n_backing == MANY and self.most_backup is None:
                 Builder(self.lexemes, self.limit)._look_deep()
+        if self.unheld:
+            warnings.warn(unheld(self.grammar, sorted(self.unheld)), MaskwrightWarning, stacklevel=2)
         next_rows, output_rows = np.stack([self._row_of(number) for number in range(len(self.states))], axis=1)
         self._check_newline()
         ends = [self._end(state) for state in self.states]
@@ -238,9 +236,8 @@ class Builder:
         the deepest last. The states are thrown away. Raises: as `build`, which makes them too.
         """
         self._add(State(-1))
-        if self.has_modes:
-            for start in self.lexemes.union.starts:
-                self._add(State(start, begins=True))
+        for start in self.lexemes.union.starts if self.has_modes else ():
+            self._add(State(start, begins=True))
         agenda = [(0, number) for number in range(len(self.states))]
         while agenda and self._row_of.cache_info().currsize < MOST_DEEP:
             look()
@@ -266,8 +263,7 @@ class Builder:
         state = self.states[number]
         if state.otherwise >= 0:
             refused = self._refused(state)[:-1]
-            row = self._row_where(state._replace(otherwise=-1), ~refused)
-            return np.where(refused, self._row_of(state.otherwise), row)
+            return np.where(refused, self._row_of(state.otherwise), self._row_where(state, ~refused))
         return self._row_where(state, True)
 
     def _row_where(self, state: State, wanted: bool | npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
@@ -328,9 +324,8 @@ class Builder:
         PERF: `_unfinished` depends on how the other reading goes on, not on the class.
         """
         byte = self.lexemes.byte_of_class[klass]
-        key = after, other.targets[klass], other.behinds[klass]
-        if self.has_modes or (state.winner == self.newline and byte in self.column_bytes):
-            key = after, _UNKNOWN, klass
+        is_alone = self.has_modes or (state.winner == self.newline and byte in self.column_bytes)
+        key = (after, _UNKNOWN, klass) if is_alone else (after, other.targets[klass], other.behinds[klass])
         found = other.unended.get(key)
         if found is None:
             found = other.unended[key] = self._add(self._unfinished(state, after, byte))
@@ -360,10 +355,16 @@ class Builder:
         """The state after `byte`, where the lexeme can end as what comes next allows."""
         choices = [terminal for terminal, _ in self.lexemes.choices[after]]
         may_fail = self.lexemes.may_be_refused[after]
-        is_over = not may_fail or state.winner in self.lexemes.at_once.intersection(choices)
-        found = State(after, -1 if may_fail else choices.pop()) if is_over else self._unfinished(state, after, byte)
+        found = State(after, -1 if may_fail else choices.pop())  # what holds if the others are refused
+        if may_fail:
+            over = self.lexemes.at_once.intersection(choices)  # refused here, and so wherever it won before
+            while state.winner in over and state.otherwise >= 0:
+                state = self.states[state.otherwise]
+            found = found if state.winner in over else self._unfinished(state, after, byte)
         if self.has_modes and found.backs_up:
-            return State(after, choices[0])  # its bytes would be read again: nothing is refused
+            # a state of several modes has one row of bytes to read again, not one for each choice
+            self.unheld.update(choices)
+            return State(after, choices[0])
         for terminal in reversed(choices):
             found = State(after, terminal, otherwise=self._add(found))
         return found
@@ -482,10 +483,8 @@ class Builder:
 
     def _end(self, state: State) -> int:
         """`Transducer.end_output` of a state."""
-        if state.under_way < 0:
-            return 0
-        if state.winner < 0:
-            return -1
+        if state.under_way < 0 or state.winner < 0:
+            return 0 if state.under_way < 0 else -1
         if state.otherwise >= 0 and self._refused(state)[-1]:
             return self._end(self.states[state.otherwise])
         emitted = self.lexemes.emitted(state.winner)

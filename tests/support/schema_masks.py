@@ -56,8 +56,9 @@ def follow(texts: Texts, rng: random.Random, steps: int) -> int:
     for _ in range(steps):
         try:
             found, wanted = mask_of(matcher), expected(interpreter, readings)
-        except mw.LimitError:
-            assert len(readings) > 30  # a few bytes more may make them too many
+        except mw.LimitError as error:
+            # a few bytes more may make them too many, or it takes long to tell items apart
+            assert len(readings) > 30 or "items are compared" in str(error)
             break
         n_masks += 1
         assert found == wanted, (matcher.said(), [TOKENS[i] if i < END else "end" for i in found ^ wanted][:8])

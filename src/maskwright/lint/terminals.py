@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.messages import lookbehind_before_start
-from maskwright.analysis.lexing.terminals import lookahead_beyond_end
+from maskwright.analysis.lexing.terminals import lookahead_beyond_end, refused_before
 from maskwright.analysis.loading.overlaps import equal_groups
 from maskwright.analysis.marks import PART_FLAGS
 from maskwright.analysis.regex.dfa import Dfa
@@ -78,7 +78,9 @@ def equal_terminals(facts: Facts) -> dict[int, int]:
     earlier: dict[Dfa | None, list[int]] = {None: []}
     found: dict[int, int] = {}
     for number in sorted(range(facts.grammar.n_terminals), key=rank.__getitem__):
-        rivals = earlier.setdefault(facts.automata[number], [])
+        # what look-aheads refuse is left to the other
+        is_equal = facts.automata[number] is None or not refused_before(facts.grammar.terminals[number])
+        rivals = earlier.setdefault(facts.automata[number], []) if is_equal else []
         other = next((other for other in rivals if _compete(facts, number, other)), -1)
         found |= {number: other} if other >= 0 else {}
         if facts.automata[number] is not None:
@@ -95,6 +97,7 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
     """Terminals that win nowhere under the grammar's lexing."""
     lexer, grammar = facts.lexer, facts.grammar
     lost = frozenset[int]().union(*lexer.known.modes) - set(lexer.ends) - set(equal_terminals(facts))
+    lost -= {terminal for choices in lexer.known.choices.values() for terminal, _ in choices}
     for number in sorted(lost):
         # the terminals that win on its texts
         states = [state for state, accepting in enumerate(lexer.union.accepting) if number in accepting]

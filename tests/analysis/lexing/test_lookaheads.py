@@ -160,3 +160,21 @@ def test_what_the_next_byte_does_not_decide_is_let_pass() -> None:
     assert refused_before(Terminal("A", "a(?!bc)")) == ()
     ((some, lexemes),) = refused_before(Terminal("A", "a(?=.)", "s"))
     assert some == (256,) and lexemes.matches(b"a")
+
+
+def test_what_wins_where_a_look_ahead_in_front_refuses_all() -> None:
+    rules = 'start: (FUNC "(" ")" | NAME)*\nFUNC: /(?=[a-z]+\\()[a-z]+/\nNAME: /[a-z]/\n'
+    with pytest.warns(mw.MaskwrightWarning, match="back up"):
+        matcher = mw.build_store(mw.parse_grammar(rules), VOCABULARY).matcher()
+    for text in ("x", "xy", "f()", "fg()", "xyf()"):
+        matcher.reset()
+        assert matcher.try_bytes(text.encode()) and matcher.is_accepting(), text
+
+
+def test_a_look_ahead_that_several_modes_cannot_hold_is_named() -> None:
+    rules = 'start: (x ";")*\nx: INT ".." INT | FLOAT\nINT: /\\d+/\nFLOAT: /\\d+\\.(?!\\.)\\d*/\n'
+    with pytest.warns(mw.MaskwrightWarning, match="look-aheads of FLOAT are not held"):
+        mw.build_store(mw.parse_grammar(rules, lexing="contextual"), VOCABULARY)
+    matcher = mw.build_store(mw.parse_grammar(rules, lexing="longest"), VOCABULARY).matcher()
+    matcher.advance_bytes(b"1..2;1.5;2.;")
+    assert matcher.is_accepting()

@@ -5,7 +5,6 @@ Masks are compared with those of the plain interpreter, which reads bytes one by
 
 from __future__ import annotations
 
-import contextlib
 import json
 from random import Random
 from typing import Any
@@ -78,8 +77,7 @@ def test_items_that_differ(seeds: range) -> None:
         schema = {"type": "array", "items": wanting(rng), "uniqueItems": True, "minItems": rng.choice((0, 2))}
         store = store_of(schema, rng)
         if store is not None:
-            with contextlib.suppress(mw.LimitError):  # it may take long to tell items of many wants apart
-                n_masks += follow(store.texts, rng, 20)
+            n_masks += follow(store.texts, rng, 20)
     assert n_masks > 2 * len(seeds)
 
 
