@@ -44,12 +44,13 @@ for where, saying in {
     page.figure(saying, few(f"mask_us_{where}"), many(f"mask_us_{where}"))
 firsts = names.at("first_lists")
 page.figure(
-    "was there after # s behind `os.` and in scope, # s behind `import ` and # s behind `lark.`",
+    "was there after # s behind `os.`, # s in scope, # s behind `import ` and # s behind `lark.`",
     firsts("os./seconds"),
+    firsts("scope/seconds"),
     firsts("import/seconds"),
     firsts("lark./seconds"),
 )
-page.holds("behind `os.` and in scope", firsts("os./seconds") == firsts("scope/seconds"))
+page.figure("after # s of CPU behind `lark.`", names("first_tokens/lark./with names"))
 n_held = sum(files("held").values())
 n_missed = sum(files("refused").values()) + files("refused_imports_not_installed")
 page.parts(
