@@ -443,7 +443,8 @@ def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files
         if host or without_terminals(grammar, gone) is None:
             raise files.error(f"terminal {names[0]} {what}, {remedy}", names[0])
         shown = " and ".join([*names[:8], *([f"{len(names) - 8} more"] if len(names) > 8 else [])])
-        message = f"grammar {grammar.name}: alternatives are left out: terminal {shown} {what}, {remedy}"
+        each = "terminal" if len(names) == 1 else "each of"
+        message = f"grammar {grammar.name}: alternatives are left out: {each} {shown} {what}, {remedy}"
         warnings.warn(message, MaskwrightWarning, stacklevel=3)
     with_layout = replace(grammar, layout=layout)  # checks the numbers
     roles = () if layout is None else zip((layout.newline, *members), ("newline", "indent", "dedent"), strict=True)
