@@ -36,8 +36,9 @@ class State(NamedTuple):
     begins : whether a mode starts here and nothing has been read. This keeps the start apart from
         the middle of a lexeme: with `(ab)*c` the union automaton comes back to its start after
         ``ab``.
-    otherwise : the state that holds instead if what comes next refuses the winner; -1 if nothing
-        does. The lexeme could have ended just here.
+    otherwise : where the lexeme could have ended just here, the state that holds instead if what
+        comes next refuses the winner: that of the next terminal that ends here, which may have one
+        in its turn, or last that of the unfinished lexeme. -1 if nothing refuses the winner.
     """
 
     under_way: int
@@ -64,7 +65,8 @@ class Transducer:
     outputs : the sequences of terminals emitted, without ignored ones; the first is empty.
     end_output : (n_states,) int32; index in `outputs` of what is emitted if the text ends here. -1
         if it cannot. RESTART if `fallback` must be emitted and `pending` be read again.
-    live : for each state the terminals that the lexeme under way may still become, ascending.
+    live : for each state the terminals that the lexeme under way may still become, ascending; ()
+        without one.
     lookahead : for each state the lookahead set: unless the lexer backs up, the text can go on only
         if the parser can take one of these terminals. The number `n_terminals` in it stands for the
         end of the text. None: no restriction. See `Lexemes.lookahead`.

@@ -23,7 +23,7 @@ with these readings, named where they differ from what `re.match` returns:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from maskwright.analysis.errors import GrammarError, TerminalError
@@ -36,31 +36,54 @@ from maskwright.analysis.regex.charset import LAST
 from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference, intersect
 from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.parse import parse
+from maskwright.analysis.regex.positions import ClassRows
 from maskwright.analysis.regex.rewrite import resolve
 from maskwright.analysis.regex.spell import in_bytes
 from maskwright.analysis.regex.tree import looks_ahead_first
 
+Refused = tuple[tuple[tuple[int, ...], Dfa], ...]
+"""Bytes, 256 for the end of the text, and the lexemes that are none before them."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """An automaton, and the look-aheads that can be open at the end of a lexeme."""
+    """An automaton, and the look-aheads that can be open at the end of a lexeme.
+
+    refused : the lexemes that these refuse. is_at_once : as `is_refused_at_once`.
+    """
 
     dfa: Dfa
-    beyond: tuple[str, ...]
+    beyond: tuple[str, ...] = ()
+    refused: Refused = ()
+    is_at_once: bool = False
 
     @property
-    def automata(self) -> tuple[Dfa]:
+    def automata(self) -> tuple[Dfa, ...]:
         """What it holds for most of its bytes, for `Kept`."""
-        return (self.dfa,)
+        return self.dfa, *[dfa for _, dfa in self.refused]
 
 
 @Kept
 def _compile(pattern: str, flags: str, max_states: int) -> _Compiled:
     tree = parse(pattern, flags)
     check_least(tree, max_states)
-    found, looks = determinise(resolve(tree, max_states), max_states)
-    beyond = sorted(looks, key=lambda source: (source.start, source.text))
-    return _Compiled(in_bytes(found, max_states), tuple([source.text for source in beyond]))
+    found, looks = determinise(resolve(tree, max_states), max_states, looks_beyond=True)
+    beyond = tuple([source.text for source in sorted(looks, key=lambda source: (source.start, source.text))])
+    refused = _refused(found, max_states) if beyond else ()
+    return _Compiled(in_bytes(found, max_states), beyond, refused, looks_ahead_first(tree))
+
+
+def _refused(found: ClassRows, max_states: int) -> Refused:
+    """A byte counts if a lexeme is refused before *all* characters that begin with it."""
+    begun: dict[int, set[int]] = {256: {len(found.rows[0])}}  # byte -> the classes of the characters that it begins
+    for low, high, number in zip(found.bounds, [*found.bounds[1:], LAST + 1], found.class_of, strict=True):
+        for byte in range(chr(low).encode()[0], chr(high - 1).encode()[0] + 1) if number >= 0 else ():
+            begun.setdefault(byte, set()).add(number)
+    before: dict[tuple[bool, ...], list[int]] = {}  # whether each state is refused -> the bytes
+    for byte, classes in sorted(begun.items()):
+        before.setdefault(tuple([classes <= each for each in found.refused]), []).append(byte)
+    some = [(tuple(each), found._replace(is_accepting=[*states])) for states, each in before.items() if any(states)]
+    return tuple([(each, in_bytes(rows, max_states)) for each, rows in some])
 
 
 def compile_pattern(pattern: str, flags: str = "", *, max_states: int = MAX_STATES) -> Dfa:
@@ -100,10 +123,9 @@ def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int
     return _compile_terminal(terminal, where, max_states).beyond
 
 
-def refused_before(terminal: Terminal) -> tuple[tuple[tuple[int, ...], Dfa], ...]:
+def refused_before(terminal: Terminal) -> Refused:
     r"""The lexemes of a terminal that are none before some bytes, whatever follows these.
 
-    Returns bytes, 256 for the end of the text, and the lexemes that are refused before them.
     Raises: as `compile_terminal`.
 
     Example:
@@ -111,34 +133,12 @@ def refused_before(terminal: Terminal) -> tuple[tuple[tuple[int, ...], Dfa], ...
         >>> bytes(some)[:11], lexemes.matches(b"if")
         (b'0123456789A', True)
     """
-    compiled = _compile_terminal(terminal, "", MAX_STATES)
-    found = _refused_before(terminal.pattern or "", terminal.flags) if compiled.beyond else ()
-    return found if terminal.lengths is None else tuple([(some, intersect(compiled.dfa, each)) for some, each in found])
-
-
-@Kept
-def _refused_before(pattern: str, flags: str) -> tuple[tuple[tuple[int, ...], Dfa], ...]:
-    """A byte counts if the lexeme is refused before *all* characters that begin with it."""
-    rows, _ = determinise(resolve(parse(pattern, flags), MAX_STATES), MAX_STATES, looks_beyond=True)
-    begun: dict[int, set[int]] = {256: {len(rows.rows[0])}}  # byte -> the classes of the characters that it begins
-    for low, high, number in zip(rows.bounds, [*rows.bounds[1:], LAST + 1], rows.class_of, strict=True):
-        for byte in range(chr(low).encode()[0], chr(high - 1).encode()[0] + 1) if number >= 0 else ():
-            begun.setdefault(byte, set()).add(number)
-    before: dict[tuple[bool, ...], list[int]] = {}  # whether each state is refused -> the bytes
-    for byte, classes in sorted(begun.items()):
-        before.setdefault(tuple([classes <= each for each in rows.refused]), []).append(byte)
-    return tuple(
-        [
-            (tuple(some), in_bytes(rows._replace(is_accepting=[*states]), MAX_STATES))
-            for states, some in before.items()
-            if any(states)
-        ]
-    )
+    return _compile_terminal(terminal, "", MAX_STATES).refused
 
 
 def is_refused_at_once(terminal: Terminal) -> bool:
     """Whether its look-aheads stand in front, as in ``(?!if)[a-z]+``: all lexemes fail them."""
-    return looks_ahead_first(parse(terminal.pattern or "", terminal.flags))
+    return _compile_terminal(terminal, "", MAX_STATES).is_at_once
 
 
 @lru_cache(maxsize=8)
@@ -184,16 +184,17 @@ def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compi
     if terminal.pattern is None:
         raise TerminalError(f"{name} is declared without a pattern, so there is nothing to compile")
     if terminal.flags == PART_FLAGS:
-        return _Compiled(Dfa.literal(mark(int(terminal.pattern))), ())
+        return _Compiled(Dfa.literal(mark(int(terminal.pattern))))
     with naming(name, terminal.pattern):
         literal = terminal.literal
         if literal is not None and "i" not in terminal.flags and literal.isprintable():  # so without surrogates
-            compiled = _Compiled(Dfa.literal(literal.encode("utf-8")), ())
+            compiled = _Compiled(Dfa.literal(literal.encode("utf-8")))
         else:
             compiled = _compile(terminal.pattern, terminal.flags, max_states)
         if terminal.lengths is not None:
             within = length_automaton(terminal.lengths)
             bounded = (difference if terminal.beyond else intersect)(compiled.dfa, within, max_states=max_states)
-            compiled = _Compiled(bounded, compiled.beyond)
+            refused = tuple([(some, intersect(bounded, dfa)) for some, dfa in compiled.refused])
+            compiled = replace(compiled, dfa=bounded, refused=refused)
     check_language(name, terminal, compiled.dfa)
     return compiled

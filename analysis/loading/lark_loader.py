@@ -425,10 +425,13 @@ def _to_bnf(
     )
 
 
-def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files: GrammarFiles, host: bool) -> Grammar:
+def _with_layout(
+    grammar: Grammar, layout: Layout | Indenter | str | None, files: GrammarFiles, is_host: bool
+) -> Grammar:
     """The grammar with its layout, without alternatives that need a terminal that nothing spells.
 
-    Raises GrammarError if the two do not fit together, if no text is left, and in a host of parts.
+    Raises GrammarError if the two do not fit together, if no text is left, and in a host of parts,
+    of which one may have been forgotten.
     """
     if isinstance(layout, Indenter):
         layout = _by_number(grammar, layout, files)
@@ -440,7 +443,7 @@ def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files
         names = [grammar.terminals[number].name for number in sorted(gone)]
         what = "is declared but has no pattern, and is not inserted by a layout"
         remedy = "so no text can produce it; define it, or pass layout=Indenter(...)"
-        if host or without_terminals(grammar, gone) is None:
+        if is_host or without_terminals(grammar, gone) is None:
             raise files.error(f"terminal {names[0]} {what}, {remedy}", names[0])
         shown = " and ".join([*names[:8], *([f"{len(names) - 8} more"] if len(names) > 8 else [])])
         each = "terminal" if len(names) == 1 else "each of"

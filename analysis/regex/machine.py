@@ -47,8 +47,8 @@ from maskwright.analysis.regex.tree import (
 def determinise(tree: Node, max_states: int, looks_beyond: bool = False) -> tuple[ClassRows, frozenset[Source]]:
     """The automaton of the strings that `tree` matches as a whole, before some further text.
 
-    tree : without lazy, possessive and atomic parts (`rewrite.resolve`).
-    max_states : limit on the states. looks_beyond : whether to find `ClassRows.refused`.
+    tree : without lazy, possessive and atomic parts (`rewrite.resolve`). max_states : limit on the
+    states. looks_beyond : whether to find `ClassRows.refused`.
 
     Returns also the pattern's look-aheads that an accepted lexeme can leave open at its end.
     Raises: LimitError if more than `max_states` states are needed, 4 * `max_states` positions, or
@@ -62,16 +62,15 @@ def determinise(tree: Node, max_states: int, looks_beyond: bool = False) -> tupl
     masks = {ranges: sum(1 << c for c in inside) for ranges, inside in classes_of.items()}
     machine = Machine(tree, masks, max_states)
     rows, is_accepting = machine.run(n_classes)
-    refused = tuple([machine.refused_before(n, n_classes) for n in range(len(rows) * looks_beyond)])
+    asked = range(len(rows)) if looks_beyond and machine.open else ()
+    refused = tuple([machine.refused_before(n, n_classes) for n in asked])
     return ClassRows(bounds, class_of, rows, is_accepting, refused), frozenset(machine.beyond)
 
 
 def is_prefix_free(tree: Node, max_states: int) -> bool:
     """Whether no match of `tree` is a proper prefix of another one, look-arounds left out.
 
-    tree, max_states : as for `determinise`.
-
-    Raises: as `determinise`.
+    tree, max_states, Raises : as for `determinise`.
 
     Example: ``[0-9]`` and ``ab|cd`` are prefix-free; ``[0-9]+`` and ``a|ab`` are not.
     """
@@ -127,8 +126,7 @@ class _Behind:
 class _Ahead:
     """Passes with an obligation on the machine that starts at node `start`.
 
-    It must match from this position, or must not if `negated`. `source` numbers the look-ahead in
-    the pattern.
+    It must match from here, or must not if `negated`. `source` numbers the look-ahead.
     """
 
     source: int

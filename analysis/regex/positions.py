@@ -46,7 +46,8 @@ class ClassRows(NamedTuple):
     class_of : the class of each interval, -1 for the surrogates.
     rows : for each state the next one by class, -1 for none. State 0 is initial.
     is_accepting : whether each state accepts.
-    refused : for each state, if asked, the classes, n_classes for the end, that let it not accept.
+    refused : for each state, if asked, before which classes, n_classes for the end, it does not
+        accept, whatever comes behind these.
     """
 
     bounds: list[int]

@@ -78,7 +78,7 @@ class JsonSchema:
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
-        """What a lenient reading left out: each a JSON pointer and the reason."""
+        """What a lenient reading left out, or a `$schema` is read as: JSON pointers and reasons."""
         return self.texts.graph.left_out
 
     def __repr__(self) -> str:

@@ -40,8 +40,16 @@ MOST_CELLS = 64
 MOST_EXPLAINED = 4_096
 """BOUND: the bytes of a text that an error reads again, at some 10 us a byte."""
 
-_NAMES = ("OK", "ILLEGAL", "TOO_MANY", "DEAD_END", "AFTER_END", "NOT_COMPLETE", "NO_TEXT", "OUT_OF_RANGE")
-_RESULTS: dict[int, int] = {getattr(constants, name): getattr(results, name) for name in _NAMES}
+_RESULTS = {
+    constants.OK: results.OK,
+    constants.ILLEGAL: results.ILLEGAL,
+    constants.TOO_MANY: results.TOO_MANY,
+    constants.DEAD_END: results.DEAD_END,
+    constants.AFTER_END: results.AFTER_END,
+    constants.NOT_COMPLETE: results.NOT_COMPLETE,
+    constants.NO_TEXT: results.NO_TEXT,
+    constants.OUT_OF_RANGE: results.OUT_OF_RANGE,
+}
 """What results of this engine mean for a `TextState`."""
 
 

@@ -115,12 +115,12 @@ def _transducer(grammar: Grammar, merged: Merged, modes: Modes) -> Transducer:
         return Builder(lexemes, STATE_LIMIT).build()
     except BackupError as error:
         said = str(error)
-    for most in range(MOST_BACKUP, 0, -1):
+    for most in range(MOST_BACKUP, 0, -1):  # over less where it has too many states so
         with suppress(LimitError):
             found = Builder(lexemes, MOST_STATES_BACKING, most).build()
             break
     else:
-        most, found = 0, Builder(lexemes, STATE_LIMIT, 0).build()
+        most, found = 0, Builder(lexemes, STATE_LIMIT, 0).build()  # the states of its terminals alone
     what = "lexemes" if len(modes) == 1 else "bytes"
     said += f". Until then texts in which what goes on fails after more than {most} {what} are refused"
     warnings.warn(said, MaskwrightWarning, stacklevel=2)

@@ -95,14 +95,8 @@ def parts(entry: Entry) -> dict[str, Any] | None:
 
 
 def is_read(store: Any, text: str) -> bool:
-    import maskwright as mw
-
     matcher = store.matcher()
-    try:
-        matcher.advance_bytes(text.encode())
-    except mw.IllegalTokenError:
-        return False
-    return bool(matcher.is_accepting())
+    return bool(matcher.try_bytes(text.encode()) and matcher.is_accepting())
 
 
 def walk(store: Any, generator: random.Random) -> str | None:

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import maskwright as mw
-
 
 def takes(store: Any, text: str) -> bool:
     """Whether a text is a whole text of a store."""
     matcher = store.matcher()
-    try:
-        matcher.advance_bytes(text.encode())
-    except mw.IllegalTokenError:
-        return False
-    return bool(matcher.is_accepting())
+    return bool(matcher.try_bytes(text.encode()) and matcher.is_accepting())

@@ -51,7 +51,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "newline-without-line-feed": "the layout's newline matches texts without a line feed",
         "no-eos": "the vocabulary has no token that ends a text",
         "no-text": "no text of the grammar can be finished",
-        "open-lookahead": "a look-ahead far past the terminal's end is not enforced",
+        "open-lookahead": "a look-ahead that the next byte does not decide is not enforced",
         "open-lookbehind": "a look-behind before the terminal's beginning is not enforced",
         "refused-dead-end": "masks lead to a text that can only become a terminal that no rule takes",
         "reserved-words": "string literals are taken from a pattern that matches them too",

@@ -202,7 +202,7 @@ def idle_priorities(facts: Facts) -> Iterator[Finding]:
 
 
 def open_lookaheads(facts: Facts) -> Iterator[Finding]:
-    """Look-aheads of which the lexer does not see enough, more than a byte past the end."""
+    """Look-aheads that the next byte behind the lexeme does not decide."""
     grammar = facts.grammar
     for number, terminal in enumerate(grammar.terminals):
         if terminal.is_declared or number in facts.faulty:
@@ -211,7 +211,7 @@ def open_lookaheads(facts: Facts) -> Iterator[Finding]:
         if beyond and (example := _unseen(facts, number)) is not None:
             message = f"terminal {facts.name(number)} looks past its own end ({listed(list(dict.fromkeys(beyond)))}), which is not enforced"
             decoding = f"masks allow the text below, in which Python's re does not match {facts.name(number)}"
-            remedy = "ask for one character only, or let another terminal, a longer one, take the text that may not come next"
+            remedy = "ask for one ASCII character only, or let another terminal, a longer one, take the text that may not come next"
             yield facts.finding("open-lookahead", "warning", number, message, decoding, remedy, example)
 
 
