@@ -10,7 +10,7 @@ asked of its matcher.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,8 +27,8 @@ from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.load import JsonSchema, Narrowing, read_schema
-from maskwright.analysis.schema.rewriting import close_object
+from maskwright.analysis.schema.load import JsonSchema, Narrowing, as_asked, read_schema
+from maskwright.analysis.schema.rewriting import Change, Formats
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -62,6 +62,7 @@ def read_structural_tag(
     whitespace: str | int | None = None,
     additional_properties: bool = True,
     escapes: Escapes | None = None,
+    formats: Formats = "assert",
 ) -> Composition:
     """The texts of a structural tag, for `build_store`.
 
@@ -69,8 +70,7 @@ def read_structural_tag(
         form with `structures` and `triggers`.
     style : how its JSON is written, as for `load_schema`, where `max_whitespace_cnt` and
         `any_order` do not say; whitespace and escapes say otherwise of a part of it.
-    additional_properties : False closes objects that have `properties` or `patternProperties` and
-        no `additionalProperties`, as xgrammar does. (True is what JSON Schema says.)
+    additional_properties, formats : as for `load_schema`. (xgrammar closes objects.)
 
     Members of objects keep the schema's order, unless `any_order` is true; `required` holds in both
     cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
@@ -113,9 +113,8 @@ def read_structural_tag(
         expected = f'expected {{"type": "structural_tag", "format": {{...}}}}{hint}'
         raise GrammarError(f"the structural tag has no format; {expected}")
     host = HostRules()
-    body = FormatReader(host, read_style(style, whitespace, escapes=escapes), additional_properties).read(
-        form, "/format", _NO_ENDS
-    )
+    changes = as_asked(None, additional_properties, formats)[1]
+    body = FormatReader(host, read_style(style, whitespace, escapes=escapes), changes).read(form, "/format", _NO_ENDS)
     return host.composition(body, "structural tag")
 
 
@@ -151,11 +150,11 @@ class FormatReader:
 
     host : where the rules go.
     style : of JSON, but for the order of members.
-    additional : whether objects may have members that they do not name, where the schema is silent.
+    changes : what becomes of the subschemas of its schemas.
     """
 
-    def __init__(self, host: HostRules, style: Style, additional: bool) -> None:
-        self._host, self._style, self._additional = host, style, additional
+    def __init__(self, host: HostRules, style: Style, changes: Sequence[Change] = ()) -> None:
+        self._host, self._style, self._changes = host, style, changes
         self._depth = 0
 
     def read(self, form: Any, where: str, ends: Ends = _NO_ENDS) -> Body:
@@ -202,7 +201,7 @@ class FormatReader:
         found = read_schema(
             dict(schema) if isinstance(schema, Mapping) else schema,
             style=read_style(self._style, spaces, "any" if _flag(form, "any_order", where) else "schema"),
-            changes=() if self._additional else (close_object,),
+            changes=self._changes,
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded)

@@ -161,7 +161,7 @@ def read_tools(
     kinds = sorted({tool.kind for tool in called}, reverse=True)
     form = _form(mode, tags, [templates[kind][0] for kind in kinds], triggers, separator)
     host = HostRules()
-    made = host.composition(FormatReader(host, written, True).read(form, ""), "tools")
+    made = host.composition(FormatReader(host, written).read(form, ""), "tools")
     shown = [next((tool.name for tool in called if tool.content is part.inner), "free text") for part in made.parts]
     return replace(made, parts=tuple(replace(part, name=name) for part, name in zip(made.parts, shown, strict=True)))
 

@@ -23,14 +23,15 @@ from typing import Any
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition import Composition, Inner, Part, SpecialToken, special_token
 from maskwright.analysis.composition.compose import DEEPEST, as_part
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.dialects.x_guidance import read_guided
+from maskwright.analysis.errors import GrammarError, LimitError, within
 from maskwright.analysis.fronts.llguidance import HostGrammar, host_grammar
 from maskwright.analysis.fronts.llguidance_syntax import Atom, read_document
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing
 from maskwright.analysis.grammar.lark_files import read_file, suggestion
 from maskwright.analysis.nesting import on_own_stack, read_json
-from maskwright.analysis.schema.load import JsonSchema, read_schema
+from maskwright.analysis.schema.load import JsonSchema
 from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import Regex
 
@@ -110,10 +111,9 @@ def _listed(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[str, 
         key = one.get("name")
         if key is not None:
             if not isinstance(key, str) or key in named:
-                raise GrammarError(
-                    f"{name}: grammar {number} has the name {clip(key)}, which is no text or not its own"
-                )
-            named[key] = language if texts[0] is not None else read_schema(texts[1], style=_STYLE)
+                why = "which is no text or not its own"
+                raise GrammarError(f"{name}: grammar {number} has the name {clip(key)}, {why}")
+            named[key] = language if texts[0] is not None else read_guided(texts[1], _STYLE)
     return named.pop(""), named
 
 
@@ -155,20 +155,15 @@ class _Reading:
             raise reader.error(
                 f"%json is followed by {a_type(part.value)}; expected a schema: an object or a bool", part.at
             )
-        try:
-            return read_schema(part.value, style=_STYLE)
-        except MaskwrightError as error:
-            raise _placed(error, reader, part.at) from error
+        with within("{}:{}:{}: %json".format(reader.name, *reader.place(part.at))):
+            return read_guided(part.value, _STYLE)
 
     def named(self, reader: Reader, part: Atom) -> Inner:
         """The language of a grammar that others name."""
         key = str(part.value)
         if key not in self.texts:
-            known = list(self.texts)
-            raise reader.error(
-                f"no grammar is named {key!r}{suggestion(key, known) if known else f': {_HOW}'}",
-                part.at,
-            )
+            hint = suggestion(key, list(self.texts)) if self.texts else f": {_HOW}"
+            raise reader.error(f"no grammar is named {key!r}{hint}", part.at)
         if key in self.under_way:
             raise reader.error(f"grammar @{key} needs itself: {' -> '.join([*self.under_way, key])}", part.at)
         if len(self.under_way) >= DEEPEST:
@@ -185,10 +180,3 @@ class _Reading:
                     raise reader.error(f"grammar @{key} is {a_type(found)}; expected a language of texts", part.at)
                 self.known[key] = found
         return self.known[key]
-
-
-def _placed(error: MaskwrightError, reader: Reader, at: int) -> MaskwrightError:
-    """The error with the place of the part in whose schema it is."""
-    line, column = reader.place(at)
-    error.args = (f"{reader.name}:{line}:{column}: %json: {error}", *error.args[1:])
-    return error

@@ -32,13 +32,10 @@ def read_constraint(source: str | os.PathLike[str], syntax: Syntax | None = None
     >>> read_constraint('root ::= "a" root | "b"').symbol_name(1)
     'root'
     """
-    if not isinstance(source, str | os.PathLike) or (isinstance(source, str) and source in known_grammars()):
-        return read_grammar(source, syntax)
-    if syntax not in (None, "llguidance", "lark"):
-        return read_grammar(source, syntax)
-    path = path_of(source)
-    if path is not None and not os.path.isfile(path):
-        return read_grammar(source, syntax)  # says that there is none
+    is_plain = syntax not in (None, "llguidance", "lark") or not isinstance(source, str | os.PathLike)
+    path = None if is_plain else path_of(source)
+    if is_plain or source in known_grammars() or (path is not None and not os.path.isfile(path)):
+        return read_grammar(source, syntax)  # which says where there is no such file
     text = read_file(path) if path is not None else str(source)
     found = syntax or ("llguidance" if is_list_of_grammars(text) else detect(text, path))
     # `detect` takes a line %regex for the dialect's

@@ -22,7 +22,8 @@ from maskwright.analysis.schema.known_keywords import WITH_NAMED
 
 Change = Callable[[dict[str, Any]], None]
 """Changes one subschema in place."""
-Formats = Literal["assert", "natural", "annotate"] | Mapping[str, str | None]
+FormatsName = Literal["assert", "natural", "annotate"]
+Formats = FormatsName | Mapping[str, str | None]
 """What `format` says: see `load_schema`."""
 _OPENAPI = re.compile(r"https?://spec\.openapis\.org/oas/3\.0(?!\d)")
 

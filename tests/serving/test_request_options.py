@@ -76,3 +76,57 @@ def test_the_order_of_members_and_escapes() -> None:
     for name, said in (("key_order", "the order of members"), ("escapes", "escapes")):
         with pytest.raises(mw.MaskwrightError, match=f"about {said} of JSON, but regex"):
             compiler.check("regex", "a", RequestOptions()._replace(**{name: getattr(options, name)}))
+
+
+def test_formats() -> None:
+    """A setting of the server, for schemas and for those in structural tags."""
+    schema = {"type": "string", "format": "date-time"}
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}
+    compiler = RequestCompiler("python-tiny", on_disk=False)
+    for kind, spec in (("json", schema), ("structural_tag", tag)):
+        for formats, local, word in (("assert", False, False), ("natural", True, False), ("annotate", True, True)):
+            store = compiler.compile(kind, json.dumps(spec), RequestOptions(formats=formats))
+            assert takes(store, '"2024-01-01T00:00:00"') is local and takes(store, '"x"') is word
+    for wrong in ("strict", 1, None, {}):
+        with pytest.raises(mw.UnknownNameError, match="formats is .*; expected assert or natural or annotate"):
+            compiler.check("json", "{}", RequestOptions(formats=wrong))  # type: ignore[arg-type]
+
+
+TEXTS = ('{"a":1,"b":"x"}', '{"a": 1, "b": "x"}', '{ "a": 1 , "b": "x"}', '{"a":1,"b":"\\u0041"}')
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        ({}, "++--"),
+        ({"whitespace_flexible": False}, "+---"),
+        ({"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}, "-+--"),
+        ({"whitespace_pattern": " ", "whitespace_flexible": False}, "+++-"),
+        ({"json_allow_general_unicode_escapes": True}, "++-+"),
+        ({"coerce_one_of": True, "lenient": None, "json_allowed_escapes": 'u"\\nrbtf'}, "++--"),
+    ],
+)
+def test_what_a_schema_says_to_llguidance(said: dict[str, object], taken: str) -> None:
+    schema = {"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "x-guidance": said}
+    store = RequestCompiler("python-tiny", on_disk=False).compile("json", json.dumps(schema))
+    assert "".join("-+"[takes(store, text)] for text in TEXTS) == taken
+
+
+def test_what_llguidance_has_and_no_style_says() -> None:
+    compiler = RequestCompiler("python-tiny", on_disk=False)
+    for said, place in (
+        (5, ""),
+        ({"whitespace": 1}, "/whitespace"),
+        ({"lenient": "x"}, "/lenient"),
+        ({"item_separator": "\\s*,"}, "/item_separator"),
+        ({"item_separator": ", ", "key_separator": ": "}, "/item_separator"),
+        ({"json_allowed_escapes": "n"}, "/json_allowed_escapes"),
+    ):
+        with pytest.raises(mw.SchemaError) as found:
+            compiler.check("json", json.dumps({"x-guidance": said}))
+        assert found.value.pointer == f"/x-guidance{place}"
+    held = {"pattern": "(a)\\1", "x-guidance": {"lenient": True}}
+    assert takes(compiler.compile("json", json.dumps(held)), '"x"')
+    text = f'start: "=" %json {json.dumps({"type": "array", "x-guidance": {"whitespace_flexible": False}})}'
+    store = compiler.compile("grammar", text)
+    assert takes(store, "=[1,2]") and not takes(store, "=[1, 2]")

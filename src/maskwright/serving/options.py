@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, get_args
 from maskwright.analysis.arguments import as_boolean, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.schema.rewriting import FormatsName
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import KeyOrder, check_texts
 
@@ -19,7 +20,7 @@ JSON_KINDS: frozenset[Kind] = frozenset({"json", "json_object", "structural_tag"
 """Those about which `RequestOptions` say something."""
 
 
-_WORDS = ("white space", "additional properties", "the order of members", "escapes")
+_WORDS = ("white space", "additional properties", "the order of members", "escapes", "formats")
 """What each of `RequestOptions` is about."""
 
 
@@ -32,12 +33,14 @@ class RequestOptions(NamedTuple):
         and without `additionalProperties`, as if it had ``"additionalProperties": false``.
     key_order, escapes : the order of members, and the escapes of strings, as for `load_schema`. A
         structural tag says the order itself (`any_order`).
+    formats : what `format` asserts: a word that `load_schema` has for it.
     """
 
     whitespace: str | int = "natural"
     additional_properties: bool = True
     key_order: KeyOrder = "any"
     escapes: Escapes = "natural"
+    formats: FormatsName = "assert"
 
     @property
     def is_default(self) -> bool:
@@ -51,6 +54,8 @@ class RequestOptions(NamedTuple):
         MaskwrightError for what they ask of a constraint that is not JSON.
         """
         check_texts(self.whitespace, self.key_order, self.escapes)
+        if self.formats not in get_args(FormatsName):
+            raise UnknownNameError(f"formats is {clip(self.formats)}; expected {' or '.join(get_args(FormatsName))}")
         found = self._replace(additional_properties=as_boolean("additional_properties", self.additional_properties))
         if kind not in JSON_KINDS and not found.is_default:
             said = next(
@@ -60,7 +65,7 @@ class RequestOptions(NamedTuple):
                 f"the request says something about {said} of JSON, but {kind} is not JSON: leave it out"
             )
         if kind == "json_object":  # there is no subschema with properties
-            return found._replace(additional_properties=True, key_order="any")
+            return found._replace(additional_properties=True, key_order="any", formats="assert")
         return found._replace(key_order="any") if kind == "structural_tag" else found
 
 

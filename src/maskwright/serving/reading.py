@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from maskwright.analysis.arguments import a_type, clip, need_type
 from maskwright.analysis.composition import Composition, read_composition, read_structural_tag, read_tools
 from maskwright.analysis.dialects import read_llguidance
+from maskwright.analysis.dialects.x_guidance import read_guided
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnknownNameError
 from maskwright.analysis.fronts import detect, parse_ebnf, parse_gbnf
 from maskwright.analysis.grammar.grammar import Grammar
@@ -25,9 +26,8 @@ from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, known_grammars
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.documents import DEFAULT_DRAFT, escaped
-from maskwright.analysis.schema.load import parse_schema, read_schema
+from maskwright.analysis.schema.load import as_asked, parse_schema
 from maskwright.analysis.schema.mistakes import idle_keywords, places_of
-from maskwright.analysis.schema.rewriting import close_object
 from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
 from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
@@ -170,12 +170,10 @@ class RequestReader:
         kind, spec, options = request[:3]
         if kind in ("json", "json_object"):
             is_any = kind == "json_object"
-            return read_schema(
-                dict(_JSON_OBJECT) if is_any else self._schema(spec),
-                style=read_style("natural", options.whitespace, options.key_order, options.escapes),
-                name="JSON object" if is_any else None,
-                changes=() if options.additional_properties else (close_object,),
-            )
+            schema = dict(_JSON_OBJECT) if is_any else self._schema(spec)
+            style = read_style("natural", options.whitespace, options.key_order, options.escapes)
+            changes = as_asked(schema, options.additional_properties, options.formats)[1]
+            return read_guided(schema, style, "JSON object" if is_any else None, changes)
         if kind == "regex":
             return load_regex(spec)
         if kind == "choice":
@@ -187,6 +185,7 @@ class RequestReader:
             whitespace=options.whitespace,
             additional_properties=options.additional_properties,
             escapes=options.escapes,
+            formats=options.formats,
         )
 
     def _schema(self, spec: str) -> Any:

@@ -11,6 +11,7 @@ from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.nesting import read_json
+from maskwright.analysis.schema.rewriting import FormatsName
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import KeyOrder, StyleName, read_style
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -28,7 +29,12 @@ _OR_ZERO = frozenset({"close_early", "disk_megabytes", "workers"})
 """The settings that 0 turns off."""
 
 
-_WORDS_OF = {"style": get_args(StyleName), "key_order": get_args(KeyOrder), "escapes": get_args(Escapes)}
+_WORDS_OF = {
+    "style": get_args(StyleName),
+    "key_order": get_args(KeyOrder),
+    "escapes": get_args(Escapes),
+    "formats": get_args(FormatsName),
+}
 """The settings that are one of some words."""
 
 
@@ -40,7 +46,7 @@ class ServerSettings(NamedTuple):
         logged.
     style : how JSON is written, where a request does not say: a name that `load_schema` knows.
     whitespace, key_order, escapes : parts of it, as for `load_schema`; None: as the style has them.
-    additional_properties : whether objects are open that do not say, as for `load_schema`.
+    formats, additional_properties : as for `load_schema`.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
     cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
     disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
@@ -59,6 +65,7 @@ class ServerSettings(NamedTuple):
     whitespace: str | int | None = None
     key_order: KeyOrder | None = None
     escapes: Escapes | None = None
+    formats: FormatsName = "assert"
     additional_properties: bool = True
     strict_keywords: bool = False
     cache_entries: int = 256
@@ -75,7 +82,8 @@ class ServerSettings(NamedTuple):
     def options(self) -> RequestOptions:
         """What holds for requests of JSON that do not say otherwise."""
         style = read_style(self.style, self.whitespace, self.key_order, self.escapes)
-        return RequestOptions(style.whitespace, self.additional_properties, style.key_order, style.escapes)
+        spaces, order, escapes = style
+        return RequestOptions(spaces, self.additional_properties, order, escapes, self.formats)
 
     @property
     def limits(self) -> RequestLimits:
