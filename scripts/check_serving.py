@@ -31,6 +31,8 @@ from typing import Any
 
 from serving_cases import ARITHMETIC, CASES, DATE, PERSON, REFUSED, SUM, SUMS, TOKEN_TAG, TOOLS, Case, calls
 
+from maskwright.serving.metrics import HELP
+
 ROOT = Path(__file__).resolve().parent.parent
 PROMPTS = ("The answer as asked for:", "A mask is", "def f(x):", "1, 2, 3, 1, 2, 3, 1, 2,")
 MAX_TOKENS = 120
@@ -252,6 +254,22 @@ def wait_for(process: subprocess.Popen[bytes], port: int) -> None:
     sys.exit("the API server does not answer")
 
 
+def missing_metrics(port: int, n_kinds: int) -> list[str]:
+    """What `/metrics` does not show of the texts before. n_kinds : how many constraints were compiled at least, or refused."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    found = {name: 0.0 for name in HELP}
+    for line in lines:
+        if line.startswith("maskwright_"):
+            name, value = line.rsplit(" ", 1)
+            found[name.split("{")[0].removeprefix("maskwright_").removesuffix("_total")] += float(value)
+    wanted = set(HELP) - {"failed_masks"}  # none failed
+    silent = [name for name in sorted(wanted) if not found[name]]
+    if found["refusals"] + found["requests"] < n_kinds or found["masks"] < found["requests"]:
+        silent.append("as many as there were")
+    return [f"/metrics does not show {name}: {found}" for name in silent]
+
+
 def ask(model: str, port: int) -> dict[str, Any]:
     wrong = []
     plain = {"model": model, "max_tokens": MAX_TOKENS, "temperature": 1.0}
@@ -286,6 +304,7 @@ def ask(model: str, port: int) -> dict[str, Any]:
         status, answer = post(port, "/v1/completions", {**plain, "prompt": "x", "structured_outputs": params})
         if status != 400 or said not in json.dumps(answer):
             wrong.append(f"{params}: {status} {answer}")
+    wrong += missing_metrics(port, 4 + len(REFUSED))
     status, _ = post(port, "/v1/completions", {**plain, "prompt": "x", "max_tokens": 2})
     if status != 200:
         wrong.append(f"without a constraint, at the end: {status}")

@@ -20,10 +20,6 @@ JSON_KINDS: frozenset[Kind] = frozenset({"json", "json_object", "structural_tag"
 """Those about which `RequestOptions` say something."""
 
 
-_WORDS = ("white space", "additional properties", "the order of members", "escapes", "formats")
-"""What each of `RequestOptions` is about."""
-
-
 class RequestOptions(NamedTuple):
     """What a request says beside its constraint. All of it is about JSON texts.
 
@@ -42,11 +38,6 @@ class RequestOptions(NamedTuple):
     escapes: Escapes = "natural"
     formats: FormatsName = "assert"
 
-    @property
-    def is_default(self) -> bool:
-        """Whether they ask for nothing."""
-        return self == RequestOptions()
-
     def checked(self, kind: Kind) -> RequestOptions:
         """The same for a kind of constraint: what says nothing of it is as by default.
 
@@ -57,12 +48,10 @@ class RequestOptions(NamedTuple):
         if self.formats not in get_args(FormatsName):
             raise UnknownNameError(f"formats is {clip(self.formats)}; expected {' or '.join(get_args(FormatsName))}")
         found = self._replace(additional_properties=as_boolean("additional_properties", self.additional_properties))
-        if kind not in JSON_KINDS and not found.is_default:
-            said = next(
-                what for what, one, default in zip(_WORDS, found, RequestOptions(), strict=True) if one != default
-            )
+        if kind not in JSON_KINDS and found != RequestOptions():
+            said = ", ".join(name for name, one in found._asdict().items() if one != getattr(RequestOptions(), name))
             raise MaskwrightError(
-                f"the request says something about {said} of JSON, but {kind} is not JSON: leave it out"
+                f"the request says something about JSON ({said}), but {kind} is not JSON: leave it out"
             )
         if kind == "json_object":  # there is no subschema with properties
             return found._replace(additional_properties=True, key_order="any", formats="assert")
@@ -102,14 +91,3 @@ def as_kind(value: object) -> Kind:
         if value == kind:
             return kind
     raise UnknownNameError(f"no kind of constraint is named {clip(value)}{suggestion(str(value)[:60], KINDS)}")
-
-
-def check_limits(limits: RequestLimits) -> RequestLimits:
-    """The limits themselves.
-
-    Raises: MaskwrightError if one of them is no positive number.
-    """
-    for name, value in zip(RequestLimits._fields, limits, strict=True):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-            raise MaskwrightError(f"{name} is {clip(value)}; expected a number above 0")
-    return limits

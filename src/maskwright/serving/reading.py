@@ -30,7 +30,7 @@ from maskwright.analysis.schema.load import as_asked, parse_schema
 from maskwright.analysis.schema.mistakes import idle_keywords, places_of
 from maskwright.analysis.schema.style import read_style
 from maskwright.analysis.schema.text_patterns import load_choice, load_regex
-from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind, check_limits
+from maskwright.serving.options import Kind, RequestLimits, RequestOptions, as_kind
 
 if TYPE_CHECKING:
     from maskwright.stores.sources import Constraint
@@ -101,7 +101,7 @@ class RequestReader:
         strict_keywords: bool = False,
     ) -> None:
         self.stores = frozenset(stores)
-        self.limits = check_limits(limits)
+        self.limits = limits
         self._is_strict = strict_keywords
 
     def request(

@@ -10,11 +10,12 @@ from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from maskwright.analysis.arguments import as_integer, clip, printable
+from maskwright.analysis.arguments import clip, printable
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary, load_vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.serving.metrics import metrics
 from maskwright.serving.options import JSON_KINDS, RequestLimits, RequestOptions, as_kind
 from maskwright.serving.reading import Language, Request, RequestReader, guarded
 from maskwright.serving.work import Build, Check, Workshop
@@ -85,9 +86,9 @@ class RequestCompiler:
         self.reader = RequestReader(stores.keys(), limits, strict_keywords)
         self.options = options
         self._is_on_disk = on_disk
-        self._most_entries = _at_least_one("cache_entries", cache_entries)
-        self._most_bytes = _at_least_one("cache_bytes", cache_bytes)
-        self._most_on_disk = _at_least_one("disk_bytes", disk_bytes)
+        self._most_entries = cache_entries
+        self._most_bytes = cache_bytes
+        self._most_on_disk = disk_bytes
         self._stores = {name: _load(name, path, self.vocabulary, n_tokens) for name, path in stores.items()}
         self._lock = new_lock()
         self._kept: OrderedDict[_Key, RequestStore] = OrderedDict()
@@ -144,6 +145,7 @@ class RequestCompiler:
             kept = self._kept.get(key)
             if kept is not None:
                 self._kept.move_to_end(key)
+                metrics().count("cache_hits")
                 return kept
             waiting = self._under_way.get(key)
             if waiting is None:
@@ -303,13 +305,6 @@ def _shorter(vocabulary: Vocabulary, size: int) -> Vocabulary:
     special = {name: token for token, name in vocabulary.special.items() if token < size}
     kept = [token for token in vocabulary.eos if token < size]
     return Vocabulary.from_tokens(vocabulary.tokens[:size], eos=kept, special=special, name=vocabulary.name)
-
-
-def _at_least_one(what: str, value: int) -> int:
-    found = as_integer(what, value)
-    if found < 1:
-        raise MaskwrightError(f"{what} is {found}; expected 1 or more")
-    return found
 
 
 def _load(name: str, path: str | os.PathLike[str], vocabulary: Vocabulary, n_tokens: int | None) -> RequestStore:

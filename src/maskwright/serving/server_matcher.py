@@ -307,9 +307,7 @@ class TokenBudget:
     def reset(self) -> None:
         """Go back to the start of the text."""
         self._endings: list[tuple[int, ...] | None] = [None]
-        # tokens left at a search, and at the next one: a stack, so that what was searched for a
-        # draft is forgotten with it
-        self._due: list[tuple[int, int]] = []
+        self._searched, self._due = -1, -1  # tokens left at the last search, and at the next one
         self._has_said = False
         self._n_written, self._n_drafts = -1, 0
 
@@ -326,39 +324,30 @@ class TokenBudget:
         if not self._n_drafts:  # all tokens are written
             self._n_written = int(self._request.num_output_tokens)
         left = self.left
-        while self._due and self._due[-1][0] <= left:
-            self._due.pop()  # of a text that was taken back, or of this one
         few = few_tokens(row, FEW) if left <= WINDOW * self._reserve else []
-        if self._matcher.is_finished() or (not few and self._due and left > self._due[-1][1]):
+        is_known = not few and self._due < left < self._searched
+        if self._matcher.is_finished() or is_known or len(few) == 1:  # nothing can be taken out
             return
-        if len(few) == 1:
-            return  # nothing can be taken out
         known = self._endings[-1]
         if known is not None and left - len(known) - 1 <= self._reserve:
             _only(known[:1] or self._matcher.ends, row)
             return
         try:
-            ending = self._ending()
+            ending, why = self._ending(), ""
         except MaskwrightError as error:
-            self._wait(left, left // 4)
-            self._say(str(error))
-            return
+            ending, why = (), str(error)
         spare = left - len(ending) - 1
-        if spare < 0:
-            self._wait(left, left // 4)
-            self._say(f"its shortest ending takes {len(ending)} tokens and one to end, and {left} are left")
-            return
+        is_lost = bool(why) or spare < 0
         # PERF: the next search is due when a quarter of the tokens that can be spared are gone:
         # there are few, and a text that needs three more to end with each token is still closed
-        self._wait(left, (spare - self._reserve) // 4)
-        if spare <= self._reserve:
+        self._searched, self._due = left, left - max(1, (left if is_lost else spare - self._reserve) // 4)
+        if is_lost:
+            self._say(why or f"its shortest ending takes {len(ending)} tokens and one to end, and {left} are left")
+        elif spare <= self._reserve:
             _only(ending[:1] or self._matcher.ends, row)
         elif few:
             kept = [token for token in few if token in ending[:1] or self._fits(token, left - 1)]
             _only(tuple(kept), row)
-
-    def _wait(self, left: int, n: int) -> None:
-        self._due.append((left, left - max(1, n)))
 
     def _ending(self) -> tuple[int, ...]:
         """The tokens of a short ending, no longer than what is left of the one before."""

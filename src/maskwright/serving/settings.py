@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+from pydantic import BeforeValidator, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
@@ -25,17 +26,32 @@ KEY = "maskwright"
 """The key of `additional_config` whose value, a JSON object, has settings by their names."""
 
 
-_OR_ZERO = frozenset({"close_early", "disk_megabytes", "workers"})
-"""The settings that 0 turns off."""
+def _stores(value: Any) -> Any:
+    """Names and paths, of an object, its JSON, or ``name=path,name=path``; by name."""
+    found = value
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        found = read_json(value)
+    elif isinstance(value, str):
+        parts = [part.strip().partition("=") for part in value.split(",") if part.strip()]
+        found = {name.strip(): path.strip() for name, is_there, path in parts if is_there and path}
+        if len(found) < len(parts) or "" in found:
+            raise ValueError("expected name=path,name=path or a JSON object")
+    return sorted(found.items()) if isinstance(found, Mapping) else found
 
 
-_WORDS_OF = {
-    "style": get_args(StyleName),
-    "key_order": get_args(KeyOrder),
-    "escapes": get_args(Escapes),
-    "formats": get_args(FormatsName),
-}
-"""The settings that are one of some words."""
+def _whitespace(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected a number")
+    return value
+
+
+AboveZero = Annotated[int, BeforeValidator(_number), Field(gt=0)]
+OrZero = Annotated[int, BeforeValidator(_number), Field(ge=0)]
+Amount = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
 
 
 class ServerSettings(NamedTuple):
@@ -44,13 +60,11 @@ class ServerSettings(NamedTuple):
     stores : names, and paths of stores, which requests may name as their grammar; by name.
     hybrid : whether xgrammar takes what maskwright refuses; vLLM's alone. Each such request is
         logged.
-    style : how JSON is written, where a request does not say: a name that `load_schema` knows.
-    whitespace, key_order, escapes : parts of it, as for `load_schema`; None: as the style has them.
-    formats, additional_properties : as for `load_schema`.
+    style, whitespace, key_order, escapes, formats, additional_properties : as for `load_schema`,
+        where a request does not say.
     strict_keywords : whether to refuse schemas with keywords that JSON Schema does not have.
-    cache_entries, cache_megabytes : how much of what was compiled is kept in the process.
-    disk_megabytes : how much of it the cache on disk has; 0 for grammars of requests that do not
-        come to the disk.
+    cache_entries, cache_megabytes, disk_megabytes : how much of what was compiled is kept in the
+        process, and in the cache on disk; 0 for grammars of requests that do not come there.
     most_bytes, check_seconds, compile_seconds, most_megabytes : see `RequestLimits`.
     workers : how many processes there may be for what takes long, 0 for none; see
         `RequestCompiler`.
@@ -59,24 +73,24 @@ class ServerSettings(NamedTuple):
         alone.
     """
 
-    stores: tuple[tuple[str, str], ...] = ()
+    stores: Annotated[tuple[tuple[str, str], ...], BeforeValidator(_stores)] = ()
     hybrid: bool = False
     style: StyleName = "natural"
-    whitespace: str | int | None = None
+    whitespace: Annotated[StrictStr | StrictInt | None, BeforeValidator(_whitespace)] = None
     key_order: KeyOrder | None = None
     escapes: Escapes | None = None
     formats: FormatsName = "assert"
     additional_properties: bool = True
     strict_keywords: bool = False
-    cache_entries: int = 256
-    cache_megabytes: int = 2048
-    disk_megabytes: int = 2048
-    most_bytes: int = RequestLimits().most_bytes
-    check_seconds: float = RequestLimits().check_seconds
-    compile_seconds: float = RequestLimits().compile_seconds
-    most_megabytes: int = RequestLimits().most_megabytes
-    workers: int = default_workers()
-    close_early: int = 0
+    cache_entries: AboveZero = 256
+    cache_megabytes: AboveZero = 2048
+    disk_megabytes: OrZero = 2048
+    most_bytes: AboveZero = RequestLimits().most_bytes
+    check_seconds: Amount = RequestLimits().check_seconds
+    compile_seconds: Amount = RequestLimits().compile_seconds
+    most_megabytes: AboveZero = RequestLimits().most_megabytes
+    workers: OrZero = default_workers()
+    close_early: OrZero = 0
 
     @property
     def options(self) -> RequestOptions:
@@ -153,56 +167,8 @@ def _value(name: str, where: str, value: Any) -> Any:
         raise UnknownNameError(
             f"{where}: there is no setting {clip(name)}{suggestion(str(name)[:60], ServerSettings._fields)}"
         )
-    if name in _WORDS_OF:
-        if value not in _WORDS_OF[name]:
-            raise MaskwrightError(f"{where} is {clip(value)}; expected {' or '.join(_WORDS_OF[name])}")
-        return value
-    default = ServerSettings._field_defaults[name]
-    if name in ("stores", "whitespace"):
-        return (_stores if name == "stores" else _whitespace)(where, value)
-    return _boolean(where, value) if isinstance(default, bool) else _number(where, value, type(default), name)
-
-
-def _number(where: str, value: Any, wanted: type[int] | type[float], name: str) -> int | float:
-    """A number above 0, or 0."""
     try:
-        found = wanted(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
-    except (ValueError, OverflowError):
-        found = None
-    or_zero = name in _OR_ZERO
-    is_above = found is not None and (0 < found < math.inf or (or_zero and found == 0))
-    if found is None or not is_above or not (isinstance(value, str) or found == value):
-        raise MaskwrightError(f"{where} is {clip(value)}; expected {'0, or ' if or_zero else ''}a number above 0")
-    return found
-
-
-def _stores(where: str, value: Any) -> tuple[tuple[str, str], ...]:
-    """Names and paths, of an object, its JSON, or ``name=path,name=path``."""
-    found = value
-    if isinstance(value, str):
-        if value.lstrip().startswith("{"):
-            try:
-                found = read_json(value)
-            except ValueError as error:
-                raise MaskwrightError(f"{where} is not JSON: {error}") from None
-        else:
-            parts = [part.strip().partition("=") for part in value.split(",") if part.strip()]
-            if not all(name and is_there and path for name, is_there, path in parts):
-                raise MaskwrightError(f"{where} is {clip(value)}; expected name=path,name=path or a JSON object")
-            found = {name.strip(): path.strip() for name, _, path in parts}
-    if not isinstance(found, Mapping) or not all(isinstance(each, str) for pair in found.items() for each in pair):
-        raise MaskwrightError(f"{where} is {clip(value)}; expected an object of names and paths")
-    return tuple(sorted(found.items()))
-
-
-def _whitespace(where: str, value: Any) -> str | int:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise MaskwrightError(f"{where} is {clip(value)}; expected natural, compact, any, a number or a pattern")
-    return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 10 else value
-
-
-def _boolean(where: str, value: Any) -> bool:
-    said = str(value).strip().lower()  # also of True and False
-    if said not in ("1", "true", "yes", "on", "0", "false", "no", "off", ""):
-        raise MaskwrightError(f"{where} is {clip(value)}; expected 1 or 0")
-    return said in ("1", "true", "yes", "on")
+        return TypeAdapter(get_type_hints(ServerSettings, include_extras=True)[name]).validate_python(value)
+    except (ValidationError, OverflowError) as error:
+        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        raise MaskwrightError(f"{where} is {clip(value)}: {why}") from None

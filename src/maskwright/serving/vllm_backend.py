@@ -11,7 +11,9 @@ import contextlib
 import copy
 import functools
 import logging
+import time
 from collections.abc import Collection, Iterable
+from importlib.metadata import version
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.serving.drafts import Drafts
+from maskwright.serving.metrics import metrics
 from maskwright.serving.options import JSON_KINDS, RequestOptions
 from maskwright.serving.requests import server_vocabulary
 from maskwright.serving.server_matcher import ROLLBACK, ServerMatcher, TokenBudget
@@ -63,7 +66,8 @@ class MaskwrightBackend:
         self._lock = new_lock()
         if vocabulary.eos:
             warm_engines(vocabulary, _logger.warning)
-        _logger.info("structured outputs by %r, %d configured stores", vocabulary, len(self.settings.stores))
+        said = {name: each for name, each in self.settings._asdict().items() if name != "stores"}
+        _logger.info("maskwright %s makes the masks, for %r, with %s", version("maskwright"), vocabulary, said)
 
     def compile_grammar(
         self,
@@ -84,7 +88,7 @@ class MaskwrightBackend:
 
         Raises: MaskwrightError, for this request alone.
         """
-        kind = str(request_type.name).lower()
+        kind, begin = str(request_type.name).lower(), time.perf_counter()
         try:
             options = options_of(kind, params, self.vllm_config.structured_outputs_config, self.settings)
             store = self.compiler.compile(kind, grammar_spec, options)
@@ -92,12 +96,17 @@ class MaskwrightBackend:
             ends = stop_token_ids or self.compiler.vocabulary.eos
             matcher = ServerMatcher(store, ends, self.vocab_size, self._rollback)
         except MaskwrightError as error:
+            metrics().count("refusals", cause=type(error).__name__)
             if not self.settings.hybrid or params is None:
                 raise
             _logger.warning(
                 "a request of kind %s goes to xgrammar, unchecked by maskwright, which says: %s", kind, error
             )
             return self._of_xgrammar(params, stop_token_ids)
+        finally:
+            metrics().count("requests", kind=kind)
+            metrics().count("compile_seconds", time.perf_counter() - begin, kind=kind)
+            metrics().count("cache_bytes", self.compiler.n_bytes)
         return MaskwrightGrammar(matcher, self._drafts)
 
     def _of_xgrammar(self, params: Any, stop_token_ids: Collection[int] | None) -> Any:
@@ -144,6 +153,7 @@ class MaskwrightGrammar:
         self._matcher, self._drafts = matcher, drafts
         self._before, self._new = -1, list[int]()  # tokens that were read, the last ones not counted yet
         self._budget: TokenBudget | None = None
+        self._counts = metrics()
 
     def keep_budget(self, request: Any, longest: int, reserve: int) -> None:
         """Close the text before the tokens of its request are used up.
@@ -233,9 +243,13 @@ class MaskwrightGrammar:
         refuses them unless the text is whole, so the request ends with an error, or with a whole
         text, and the engine goes on. The log says why.
         """
+        begin = time.perf_counter()
         row = rows_of(bitmask)[batch_index]
         failed = self._matcher.fill_row(row)
+        self._counts.count("masks")
+        self._counts.count("mask_seconds", time.perf_counter() - begin)
         if failed is not None:
+            self._counts.count("failed_masks")
             _logger.error(
                 "no mask can be made, so the request will end, with an error unless its text is whole: %s", failed
             )

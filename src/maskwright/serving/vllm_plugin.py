@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.analysis.locks import new_lock
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.serving.metrics import metrics, show_metrics
 from maskwright.serving.options import RequestLimits
 from maskwright.serving.reading import RequestReader
 from maskwright.serving.requests import RequestChecker
@@ -67,7 +68,17 @@ def register() -> None:
             return
         for change in places:
             change()
+        show_metrics()
+        log_as_vllm_does()
         _has_registered = True
+
+
+def log_as_vllm_does() -> None:
+    """What is logged goes where vLLM's own lines go, unless handlers are there already."""
+    ours, theirs = logging.getLogger("maskwright"), logging.getLogger("vllm")
+    if not ours.handlers and theirs.handlers:
+        ours.handlers, ours.propagate = list(theirs.handlers), theirs.propagate
+        ours.setLevel(theirs.level)
 
 
 def _places() -> list[Callable[[], None]]:
@@ -291,6 +302,7 @@ def check_params(
         checker.check(checker.reader.request(name, spec, options), vocabulary)
     except MaskwrightError as error:
         if not settings.hybrid:
+            metrics().count("refusals", cause=type(error).__name__)
             raise
         from vllm.exceptions import VLLMValidationError
 

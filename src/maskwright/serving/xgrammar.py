@@ -305,9 +305,6 @@ class GrammarMatcher(Partial):
         """None: grammars do not choose temperatures here."""
         return None
 
-    def _debug_print_internal_state(self) -> str:
-        return repr(self)
-
     def __repr__(self) -> str:
         return f"<GrammarMatcher {self._text!r}>"
 

@@ -1,0 +1,85 @@
+"""What a server's compilations and masks cost, in the API server's `/metrics`.
+
+The engine has a process of its own, so counts go through files, by prometheus_client's own means
+for several processes. Source: prometheus_client.multiprocess.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from functools import cache
+from typing import Any
+
+from maskwright.analysis.locks import new_lock
+
+FOLDER = "MASKWRIGHT_METRICS_DIR"
+"""The variable that tells the processes of a server where the files are."""
+_OF_ALL = "PROMETHEUS_MULTIPROC_DIR"
+HELP = {
+    "requests": "Constraints that came to the engine, by their kind.",
+    "compile_seconds": "Wall seconds until they were there, by their kind.",
+    "cache_hits": "Constraints whose store was there already.",
+    "refusals": "Requests that were refused, by the error's name.",
+    "masks": "Masks that were filled.",
+    "mask_seconds": "Wall seconds that filling them took.",
+    "failed_masks": "Masks that could not be made, so that requests end.",
+    "cache_bytes": "About how many bytes the stores take that are kept.",
+}
+"""Counters, named `maskwright_..._total`; the last one is a gauge."""
+
+
+class Metrics:
+    """The counts of this process, which threads share; none where there is no folder."""
+
+    def __init__(self) -> None:
+        self._files: tuple[Any, ...] = ()
+        self._values: dict[str, float] = {}
+        self._lock = new_lock()
+        folder = os.environ.get(_OF_ALL) or os.environ.get(FOLDER)
+        if folder and os.path.isdir(folder):
+            from prometheus_client.mmap_dict import MmapedDict
+
+            paths = [f"{folder}/{kind}_maskwright-{os.getpid()}.db" for kind in ("counter", "gauge_sum")]
+            self._files = tuple(MmapedDict(path) for path in paths)  # type: ignore[no-untyped-call]
+
+    def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
+        """Add to a counter of `HELP`; a gauge is set. labels : their names and values."""
+        if self._files:
+            is_gauge = name == "cache_bytes"
+            key = _key(name, "" if is_gauge else "_total", *labels.items())
+            with self._lock:
+                value = self._values[key] = amount + (0.0 if is_gauge else self._values.get(key, 0.0))
+                self._files[is_gauge].write_value(key, value, 0.0)
+
+
+@cache
+def _key(name: str, end: str, *labels: tuple[str, str]) -> str:
+    from prometheus_client.mmap_dict import mmap_key
+
+    full = f"maskwright_{name}"
+    return str(mmap_key(full, full + end, [label for label, _ in labels], [one for _, one in labels], HELP[name]))
+
+
+@cache
+def metrics() -> Metrics:
+    """The counts of this process."""
+    return Metrics()
+
+
+@cache
+def show_metrics() -> Any:
+    """Let this process's registry show what its server's processes count, from now on.
+
+    Returns what keeps the folder until the process ends; None where it is another's.
+    """
+    from prometheus_client import REGISTRY
+    from prometheus_client.multiprocess import MultiProcessCollector
+
+    made = None
+    if not os.path.isdir(os.environ.get(FOLDER, "")):
+        made = tempfile.TemporaryDirectory(prefix="maskwright-metrics-")
+        os.environ[FOLDER] = made.name
+    if _OF_ALL not in os.environ:  # else the server reads that folder by itself
+        MultiProcessCollector(REGISTRY, path=os.environ[FOLDER])  # type: ignore[no-untyped-call]
+    return made
