@@ -126,18 +126,23 @@ def test_the_tokens_that_must_come_are_found() -> None:
     assert [words[token] for token in stopped.find_jump_forward_tokens()] == ["ab", "c", "x"]
 
 
-def test_a_tokenizer_without_tokens_says_so() -> None:
+def test_a_tokenizer_without_tokens_reads_strings() -> None:
     tag = {"type": "json_schema", "json_schema": {"type": "object"}}
     compiler = xgr.GrammarCompiler(xgr.TokenizerInfo([]))
-    for compile_it in (
-        lambda: compiler.compile_structural_tag({"type": "structural_tag", "format": tag}),
-        lambda: compiler.compile_lark('start: "a" %json {"type": "integer"}'),
-        lambda: compiler.compile_grammar('root ::= "a"'),
-        lambda: compiler.compile_json_schema(True),
-        lambda: compiler.compile_regex("a"),
+    for compiled, right, wrong in (
+        (compiler.compile_structural_tag({"type": "structural_tag", "format": tag}), "{}", "[]"),
+        (compiler.compile_lark('start: "a" %json {"type": "integer"}'), "a12", "a1.5"),
+        (compiler.compile_grammar('root ::= "é"'), "é", "e"),
+        (compiler.compile_json_schema(True), "null", "nil"),
+        (compiler.compile_regex("a"), "a", "b"),
     ):
-        with pytest.raises(xgr.RefusedError, match="has no token that stands for text"):
-            compile_it()
+        matcher = xgr.GrammarMatcher(compiled, terminate_without_stop_token=True)
+        assert not matcher.accept_string(wrong) and not any(map(matcher.accept_token, (0, 97, 255)))
+        assert matcher.accept_string(right) and matcher.is_terminated()
+        matcher.reset()
+        bitmask = np.full((1, 8), -1, np.int32)
+        with pytest.raises(xgr.RefusedError, match="the tokenizer has no tokens"):
+            matcher.fill_next_token_bitmask(bitmask)
 
 
 def test_arguments_of_grammars_that_are_not_used() -> None:

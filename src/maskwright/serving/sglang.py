@@ -33,13 +33,10 @@ NAME = "maskwright"
 
 ANY_JSON = "$$ANY$$"
 """What SGLang sends instead of a schema for any JSON value."""
-
 MOST_KEPT = 1024
 """The most constraints that SGLang's cache keeps; without a limit it would grow for ever."""
-
 PREFIX = "MASKWRIGHT_SGLANG_"
 """How the environment variables begin: ``MASKWRIGHT_SGLANG_STORES`` is the setting `stores`."""
-
 MAX_ROLLBACK = 256
 """How many tokens speculation can take back."""
 

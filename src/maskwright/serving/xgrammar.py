@@ -91,7 +91,7 @@ class GrammarMatcher(Partial):
         # as slow as it may be: nobody else need wait
         self._text = ServerMatcher(compiled_grammar.store, stops, vocabulary.size, _ROLLBACK, float("inf"), has_ends)
         self._said: list[int | bytes] = []
-        self._n_words = compiled_grammar.store.n_words
+        self._n_words = -(-compiled_grammar.tokenizer_info.vocab_size // 32)
 
     def accept_token(self, token_id: int, *, debug_print: bool = False) -> bool:
         """Add a token. False if it is not allowed, out of range, or behind a stop token."""
@@ -99,7 +99,7 @@ class GrammarMatcher(Partial):
             token = operator.index(token_id)
         except TypeError:
             return False
-        if not self._text.try_advance(token):
+        if token >= self._compiled.tokenizer_info.vocab_size or not self._text.try_advance(token):
             return False
         self._said.append(token)
         return True
@@ -137,7 +137,8 @@ class GrammarMatcher(Partial):
         return bool(row[0] != -1) or not bool((row == -1).all())
 
     def _fill(self, row: npt.NDArray[np.int32]) -> None:
-        failed = self._text.fill_row(row.view(np.uint32))
+        has_tokens = self._compiled.tokenizer_info.vocab_size > 0
+        failed = self._text.fill_row(row.view(np.uint32)) if has_tokens else "the tokenizer has no tokens"
         if failed is None:
             return
         row[:] = 0

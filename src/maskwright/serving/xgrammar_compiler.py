@@ -64,7 +64,8 @@ class TokenizerInfo(Partial):
             stops = [token for token, text in enumerate(decoded) if text in names_of_ends]
         else:
             stops = as_tokens("stop_token_ids", stop_token_ids)
-        tokens = [*decoded, *[b""] * (size - len(decoded))]
+        # a tokenizer without texts is one of bytes, none of which has an id: strings can be read
+        tokens = [*decoded, *[b""] * (size - len(decoded))] if any(decoded) else [bytes([byte]) for byte in range(256)]
         for token in stops:
             if not 0 <= token < size:
                 raise RefusedError(f"stop token {token} is out of range: there are {size} ids")
@@ -75,6 +76,7 @@ class TokenizerInfo(Partial):
         except MaskwrightError as error:
             raise RefusedError(str(error)) from error
         self._take(vocabulary, vocab_type, add_prefix_space, decoded)
+        self.vocab_size = size
 
     def _take(self, vocabulary: Vocabulary, kind: VocabType, add_prefix_space: bool, decoded: list[bytes]) -> None:
         self.vocabulary, self.vocab_type, self.add_prefix_space = vocabulary, kind, add_prefix_space
