@@ -259,7 +259,7 @@ class GrammarStates(States):
         found = configuration.after[key] = self._configuration(frames, indents, depth) if frames else None
         return found
 
-    def _mode_start(self, configuration: ParserConfiguration) -> int:
+    def mode_start(self, configuration: ParserConfiguration) -> int:
         """The lexer state in which the next lexeme begins; -1 if the stacks disagree."""
         if len(self.lexer.modes) == 1:
             return 0
@@ -280,7 +280,7 @@ class GrammarStates(States):
         restarts, first = 0, configuration
         while True:
             if state == 0:
-                state = self._mode_start(configuration)
+                state = self.mode_start(configuration)
                 if state < 0:
                     return None
             klass = lexer.class_of[byte]
@@ -447,7 +447,7 @@ class GrammarStates(States):
     def moves(self, text: State) -> list[Move]:
         configuration, state, column = text
         lexer = self.lexer
-        here = state or self._mode_start(configuration)
+        here = state or self.mode_start(configuration)
         found: list[Move] = []
         if here < 0:
             return found

@@ -32,14 +32,20 @@ class BaseStore:
         """The store of what was built or read."""
         return cls(**{each.name: getattr(table, each.name) for each in dataclasses.fields(table)})
 
-    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> Matcher:
-        """The state of one text, at its start.
+    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK, **hole: Any) -> Matcher:
+        """The state of one text, at its start; or of the middle between a prefix and a suffix.
 
         max_rollback : how many tokens `rollback` can take back.
+        hole : prefix, suffix, exact and if_broken, as of `decoding.infill.text.open_middle`.
 
-        Raises: as `Matcher`.
+        Raises: as `Matcher`; as `open_middle`.
         """
-        return Matcher(self, max_rollback)
+        if not hole:
+            return Matcher(self, max_rollback)
+        # PERF: most decoders write from left to right
+        from maskwright.decoding.infill.text import open_middle
+
+        return Matcher.of(open_middle(self, max_rollback, **hole))
 
     def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> Batch:
         """The states of several texts, at their starts.

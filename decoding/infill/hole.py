@@ -1,0 +1,201 @@
+"""What is known of a hole in texts of one store: its suffix, and what can still come to it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.kept import cached_property, kept_with
+from maskwright.analysis.locks import new_rlock
+from maskwright.decoding.endings._ending_kernels import COSTLY
+from maskwright.decoding.endings.ending import Endings
+from maskwright.decoding.endings.ending_parser import State
+from maskwright.decoding.endings.ending_spelling import ONE_BYTE, PREFERRED, Spelling
+from maskwright.decoding.endings.states import Move, States
+from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.grammar.ending_states import GrammarStates
+from maskwright.decoding.grammar.text import GrammarText
+from maskwright.decoding.infill.groups import Groups
+from maskwright.decoding.infill.lexical import FreeBytes, Graph
+from maskwright.decoding.infill.reach import Reach
+
+MAX_HELD = 64 << 20
+"""Bytes of memory of stacks after which all that is known of single ones is forgotten."""
+
+
+class Tables:
+    """What of a grammar's store no suffix changes.
+
+    states : of its texts, byte by byte. groups : of its tokens. lock : of all that is kept here,
+    and of the holes.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self.lock = new_rlock()
+        self.states: GrammarStates = GrammarText(Texts(store, 1, 0)).ending_states()()  # type: ignore[assignment]
+        self.groups = Groups(store.vocabulary, self.states.lexer)
+        self._free: dict[bool, FreeBytes] = {}
+
+    def reach(self, pieces: Sequence[bytes], is_weighted: bool = False) -> Reach:
+        """Which stacks come to the end of free bytes, given ones, and so on."""
+        free = self._free.get(is_weighted)
+        if free is None:
+            free = self._free[is_weighted] = FreeBytes(self.states.lexer, is_weighted)
+        return Reach(self.states.parser, Graph(self.states.parser, free, pieces))
+
+
+@kept_with
+def tables_of(store: Any) -> Tables:
+    """The tables of a store."""
+    return Tables(store)
+
+
+def has_reach(text: Any) -> bool:
+    """Whether it can be told which texts still come to a suffix: of a grammar without layout."""
+    return type(text) is GrammarText and text.store.grammar.layout is None
+
+
+class Hole:
+    """A suffix behind texts of one grammar.
+
+    pieces : the suffix; and b"" behind it if anything may follow. Free bytes come before each.
+    """
+
+    def __init__(self, tables: Tables, suffix: bytes, is_open: bool) -> None:
+        self.tables, self.suffix = tables, suffix
+        self.pieces = (suffix, b"") if is_open else (suffix,)
+        self._verdicts: dict[tuple[Any, int], bool] = {}
+
+    @cached_property
+    def reach(self) -> Reach:
+        """Which stacks come to the suffix."""
+        return self.tables.reach(self.pieces)
+
+    @cached_property
+    def weighted(self) -> Reach:
+        """The same, and at which least costs."""
+        return self.tables.reach(self.pieces, True)
+
+    def leads(self, state: State) -> bool:
+        """Whether some middle goes on from a state to the suffix."""
+        configuration, lexer_state, _ = state
+        found = self._verdicts.get((configuration, lexer_state))
+        if found is None:
+            if self.tables.states.held > MAX_HELD:
+                self.forget()
+            node = self.reach.graph.free(lexer_state)
+            found = self.reach.least(node, configuration.frames) < COSTLY
+            self._verdicts[configuration, lexer_state] = found
+        return found
+
+    def forget(self) -> None:
+        """Forget all single states. Those still held remain usable."""
+        self.tables.states.forget()
+        self._verdicts.clear()
+        self.reach.forget()
+
+    def read(self, state: State, data: bytes) -> State | None:
+        """The state behind some bytes; None if they are illegal.
+
+        Raises: LimitError if the text has more parses then than the engine follows.
+        """
+        states = self.tables.states
+        for byte in data:
+            after = states.after(state, ONE_BYTE[byte])
+            if after is None:
+                if states.is_cut(state):
+                    raise LimitError(states.may_cut)
+                return None
+            state = after  # type: ignore[assignment]
+        return state
+
+    def narrow(self, state: State, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which of some tokens, legal ones, leave a middle.
+
+        Cost: two questions for each group of tokens.
+        """
+        lexer_state = state[1] or self.tables.states.mode_start(state[0])
+        labels = self.tables.groups.labels(lexer_state)[ids]
+        _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+        texts = self.tables.groups.texts
+        verdicts = []
+        for token in ids[first].tolist():
+            after = self.read(state, texts[token])
+            verdicts.append(after is not None and self.leads(after))
+        found: npt.NDArray[np.bool_] = np.array(verdicts, np.bool_)[group]
+        return found
+
+    def longest_suffix(self, state: State) -> int:
+        """How many bytes of the suffix can come behind some middle, if anything may follow them.
+
+        Cost: a tabulation for each bit of the suffix's length.
+        """
+        good, bad = 0, len(self.suffix) + 1
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            reach = self.tables.reach((self.suffix[:middle], b""))
+            if reach.least(reach.graph.free(state[1]), state[0].frames) < COSTLY:
+                good = middle
+            else:
+                bad = middle
+        return good
+
+    @cached_property
+    def endings(self) -> Endings:
+        """Shortest middles."""
+        return Endings(partial(BridgeStates, self), self.tables.groups.vocabulary)
+
+
+class BridgeStates(States):
+    """The states of a middle: what is left of it is known exactly, in any bytes."""
+
+    is_kept = False
+
+    def __init__(self, hole: Hole, spelling: Spelling | None = None) -> None:
+        super().__init__(hole.tables.states.under, spelling)
+        self._hole, self._states = hole, hole.tables.states
+        self._bounds: dict[Hashable, int] = {}
+
+    def start(self, text: Any) -> State:
+        found: State = text.state
+        return found
+
+    def bound(self, state: State) -> int:
+        key = state[:2]
+        found = self._bounds.get(key)
+        if found is None:
+            reach = self._hole.weighted
+            found = self._bounds[key] = reach.least(reach.graph.free(state[1]), state[0].frames)
+        return found
+
+    def is_end(self, state: State) -> bool:
+        reach = self._hole.weighted
+        return reach.least(reach.graph.given(state[1]), state[0].frames) < COSTLY
+
+    def moves(self, state: State) -> list[Move]:
+        lexer = self._states.lexer
+        here = state[1] or self._states.mode_start(state[0])
+        found = []
+        for byte, klass in lexer.moves[here] if here >= 0 else ():
+            after = self._states.after(state, ONE_BYTE[byte])
+            if after is not None and (least := self.bound(after)) < COSTLY:
+                alike = (byte,) if self.spelling is None else lexer.by_class[klass]
+                found += [(ONE_BYTE[each], least) for each in alike]
+        if self.spelling is not None:
+            found.sort(key=lambda move: PREFERRED.index(move[0]))
+        return found
+
+    def after(self, state: State, data: bytes) -> State | None:
+        return self._states.after(state, data)
+
+    def forget(self) -> None:
+        self._bounds.clear()
+        self._hole.weighted.forget()
+
+    def spelled_by(self, spelling: Spelling) -> States:
+        return BridgeStates(self._hole, spelling)

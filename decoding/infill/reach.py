@@ -1,0 +1,259 @@
+"""Which stacks can still come to the end of a text with given pieces in it, and at what cost.
+
+T(n, c) is what is known of a parser that stands at node n of the lexical graph, with LR state c on
+top of a stack of which nothing else is known: a set of *targets*. A target (n', A, j) says: c is
+gone; discard j more cells, push nonterminal A, go on at n'. DONE says: the text is accepted, if the
+start of the stack comes next.
+
+    shift   n feeds t, then n2; c shifts t to s     for y in T(n2, s):          over(y, c)
+    reduce  A : of k >= 1 symbols                   (n, A, k - 1)
+    reduce  A : of none                             for y in T(n, goto(c, A)):  over(y, c)
+    end     c accepts                               DONE
+
+    over((n, A, j), c) = (n, A, j - 1)                                    if j > 0
+                       = over(y, c) for y in T(n, goto(c, A))             if j = 0
+
+Targets have costs, the least bytes that are free on the way, and are settled in the order of these.
+Behind a reduction, a node feeds only the columns on which the parser reduces so.
+
+Source: A. Bouajjani, J. Esparza, O. Maler, Reachability analysis of pushdown automata (1997): pre*,
+made as it is asked for; Knuth, "A generalization of Dijkstra's algorithm" (1977).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TypeAlias
+
+from maskwright.analysis.errors import LimitError
+from maskwright.decoding.endings._ending_kernels import COSTLY
+from maskwright.decoding.endings.ending_parser import EndingParser, Frame
+from maskwright.decoding.infill.lexical import NOWHERE, Feeds, Graph
+
+MOST_STEPS = 4_000_000
+"""BOUND: the targets that are settled for one suffix; some 10 us and 300 bytes each."""
+
+Target: TypeAlias = tuple[int, int, int]
+"""A node, a nonterminal, and how many cells to discard before it is pushed."""
+DONE: Target = (-1, -1, 1)
+"""The text is accepted, if the cell below is the start of the stack."""
+NOTHING: Target = (-1, -1, 0)
+"""The text is accepted."""
+_EXPAND, _INNER, _OFFER = range(3)
+"""What is on the agenda: a new entry; a target on the cell of an entry; one that leaves it.
+
+INVARIANT: a new entry costs nothing, so it comes before all that costs something. What a target
+costs is never less than what it is made of. So the first offer of a target is the least.
+"""
+
+
+class _Entry:
+    """The targets of a node and a cell, or those of a target once it has read a cell.
+
+    cell : what `over` reads. costs : of each target that is settled. heard, inner : what the entry
+    has asked for, and the targets that stand on its own cell. listeners : entries that `over` hands
+    these targets on to, and what that costs.
+    """
+
+    __slots__ = ("cell", "costs", "heard", "inner", "listeners")
+
+    def __init__(self, cell: int) -> None:
+        self.cell = cell
+        self.costs: dict[Target, int] = {}
+        self.heard: dict[tuple[int, int], int] = {}
+        self.inner: set[Target] = set()
+        self.listeners: list[tuple[_Entry, int]] = []
+
+
+class Reach:
+    """Which stacks come to the end of a lexical graph."""
+
+    def __init__(self, parser: EndingParser, graph: Graph) -> None:
+        self._parser, self.graph = parser, graph
+        self._entries: dict[tuple[int, int], _Entry] = {}
+        self._read: dict[tuple[Target, int], _Entry] = {}
+        self._agenda: list[tuple[int, int, int, Target, _Entry]] = []
+        self._wholes: dict[tuple[int, int], int] = {}
+        self._number: dict[tuple[int, int], int] = {}
+        self._feeds: list[tuple[int, Feeds, int]] = []
+        self._known: dict[tuple[Target, int], int] = {}
+        self.n_steps = self._n_pushed = 0
+
+    def forget(self) -> None:
+        """Forget what is known of single stacks."""
+        self._known.clear()
+
+    # -- tabulation
+
+    def _masked(self, node: int, columns: int) -> int:
+        """A node that feeds only some columns."""
+        key = node, columns
+        found = self._number.get(key)
+        if found is None:
+            feeds = self.graph.feeds[node]
+            assert feeds is not None
+            found = self._number[key] = len(self._feeds)
+            self._feeds.append((node, feeds, columns))
+        return found
+
+    def _entry(self, node: int, cell: int) -> _Entry:
+        """The entry of a node that may feed only some columns."""
+        found = self._entries.get((node, cell))
+        if found is None:
+            found = self._entries[node, cell] = _Entry(cell)
+            self._push(0, _EXPAND, (node, 0, 0), found)
+        return found
+
+    def _expand(self, entry: _Entry, number: int) -> None:
+        parser, cell = self._parser, entry.cell
+        node, feeds, columns = self._feeds[number]
+        default = parser.default[cell]
+        if default >= 0:
+            self._reduce(entry, node, columns, default)
+            return
+        for column, target in parser.shifts[cell]:
+            if columns >> column & 1:
+                for then, cost in feeds[column]:
+                    self._ask_unmasked(entry, then, target, cost)
+        if parser.accepts[cell] and columns >> self.graph.end_column & 1:
+            for _, cost in feeds[self.graph.end_column]:
+                self._offer(entry, DONE, cost)
+        for rule, some in parser.reduces[cell]:
+            if columns & some:
+                self._reduce(entry, node, columns & some, rule)
+
+    def _reduce(self, entry: _Entry, node: int, columns: int, rule: int) -> None:
+        masked, length, lhs = self._masked(node, columns), self._parser.rule_length[rule], self._parser.rule_lhs[rule]
+        if length:
+            self._offer(entry, (masked, lhs, length - 1), 0)
+        else:
+            self._goto(entry, masked, lhs, 0)
+
+    def _goto(self, entry: _Entry, masked: int, lhs: int, cost: int) -> None:
+        target = self._parser.goto[entry.cell][lhs]
+        if target >= 0:
+            self._ask(entry, masked, target, cost)
+
+    def _ask_unmasked(self, entry: _Entry, node: int, cell: int, cost: int) -> None:
+        """Have an entry hear of what is known of a node of the graph and a cell above its own."""
+        masked = self._whole(node, cell)
+        if masked != NOWHERE:
+            self._ask(entry, masked, cell, cost)
+
+    def _whole(self, node: int, cell: int) -> int:
+        """A node of the graph with all that it feeds; NOWHERE if that is nothing."""
+        found = self._wholes.get((node, cell))
+        if found is None:
+            there = self.graph.resolve(node, cell)
+            feeds = None if there == NOWHERE else self.graph.feeds[there]
+            columns = sum(1 << column for column in feeds or ())
+            found = self._wholes[node, cell] = self._masked(there, columns) if feeds else NOWHERE
+        return found
+
+    def _ask(self, entry: _Entry, masked: int, cell: int, cost: int) -> None:
+        known = entry.heard.get((masked, cell))
+        if known is not None and known <= cost:
+            return
+        entry.heard[masked, cell] = cost
+        asked = self._entry(masked, cell)
+        asked.listeners.append((entry, cost))
+        for target, more in asked.costs.items():
+            self._over(entry, target, cost + more)
+
+    def _over(self, entry: _Entry, target: Target, cost: int) -> None:
+        """Hand a target on to an entry, whose cell is below the one that is gone."""
+        node, lhs, pops = target
+        if pops:
+            if node >= 0:
+                self._offer(entry, (node, lhs, pops - 1), cost)
+            elif entry.cell == 0:  # the start of the stack
+                self._offer(entry, NOTHING, cost)
+        elif node >= 0 and target not in entry.inner:
+            self._push(cost, _INNER, target, entry)
+
+    def _offer(self, entry: _Entry, target: Target, cost: int) -> None:
+        if target not in entry.costs:
+            self._push(cost, _OFFER, target, entry)
+
+    def _push(self, cost: int, kind: int, target: Target, entry: _Entry) -> None:
+        self._n_pushed += 1
+        heappush(self._agenda, (cost, self._n_pushed, kind, target, entry))
+
+    def _saturate(self) -> None:
+        """Settle all that is offered. Raises: LimitError after `MOST_STEPS`."""
+        agenda = self._agenda
+        while agenda:
+            cost, _, kind, target, entry = heappop(agenda)
+            if kind == _EXPAND:
+                self._expand(entry, target[0])
+            elif kind == _INNER:
+                if target not in entry.inner:
+                    entry.inner.add(target)
+                    self._goto(entry, target[0], target[1], cost)
+            elif target not in entry.costs:
+                self.n_steps += 1
+                if self.n_steps > MOST_STEPS:
+                    agenda.clear()
+                    raise LimitError(
+                        f"whether the suffix can follow takes more than {MOST_STEPS:,} steps to find out: give a shorter suffix, or "
+                        "ask only where the middle may end (exact=False)"
+                    )
+                entry.costs[target] = cost
+                for listener, more in entry.listeners:
+                    self._over(listener, target, cost + more)
+
+    # -- asking
+
+    def least(self, node: int, frames: tuple[Frame, ...]) -> int:
+        """The least free bytes with which one of some stacks comes to the end; COSTLY if none does.
+
+        node : of the graph. Cost: O(1) for each frame that was not asked before, after the first.
+        """
+        found = COSTLY
+        for frame in frames:
+            masked = self._whole(node, frame.state)
+            if masked == NOWHERE:
+                continue
+            entry = self._entry(masked, frame.state)
+            self._saturate()
+            for target, cost in entry.costs.items():
+                if target == NOTHING:
+                    found = min(found, cost)
+                elif frame.below is not None and cost < found:
+                    found = min(found, cost + self._satisfies(target, frame.below))
+        return found
+
+    def _satisfies(self, target: Target, frame: Frame) -> int:
+        """What it costs that a stack does what a target says; COSTLY if it cannot."""
+        known = self._known
+        first = target, frame.number
+        agenda = [(target, frame)]
+        while agenda:
+            target, frame = agenda[-1]
+            if (target, frame.number) in known:
+                agenda.pop()
+                continue
+            least, is_complete, below = COSTLY, True, frame.below
+            for after, cost in self._behind(target, frame.state).items():
+                if after == NOTHING:
+                    least = min(least, cost)
+                elif below is not None:
+                    rest = known.get((after, below.number))
+                    if rest is None:
+                        agenda.append((after, below))
+                        is_complete = False
+                    else:
+                        least = min(least, cost + rest)
+            if is_complete:
+                agenda.pop()
+                known[target, frame.number] = least
+        return known[first]
+
+    def _behind(self, target: Target, cell: int) -> dict[Target, int]:
+        """What a target asks of the stack below, once it has read a cell."""
+        entry = self._read.get((target, cell))
+        if entry is None:
+            entry = self._read[target, cell] = _Entry(cell)
+            self._over(entry, target, 0)
+            self._saturate()
+        return entry.costs
