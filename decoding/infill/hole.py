@@ -39,13 +39,15 @@ class Tables:
         self.lock = new_rlock()
         self.states: GrammarStates = GrammarText(Texts(store, 1, 0)).ending_states()()  # type: ignore[assignment]
         self.groups = Groups(store.vocabulary, self.states.lexer)
-        self._free: dict[bool, FreeBytes] = {}
+        self._free = FreeBytes(self.states.lexer, False)
+        self._counted = FreeBytes(self.states.lexer, True)
 
     def reach(self, pieces: Sequence[bytes], is_weighted: bool = False) -> Reach:
-        """Which stacks come to the end of free bytes, given ones, and so on."""
-        free = self._free.get(is_weighted)
-        if free is None:
-            free = self._free[is_weighted] = FreeBytes(self.states.lexer, is_weighted)
+        """Which stacks come to the end of free bytes, given ones, and so on.
+
+        is_weighted : whether the bytes before the first given ones are counted.
+        """
+        free = [self._counted if is_weighted else self._free, *[self._free] * (len(pieces) - 1)]
         return Reach(self.states.parser, Graph(self.states.parser, free, pieces))
 
 
@@ -111,7 +113,7 @@ class Hole:
                 if states.is_cut(state):
                     raise LimitError(states.may_cut)
                 return None
-            state = after  # type: ignore[assignment]
+            state = after
         return state
 
     def narrow(self, state: State, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

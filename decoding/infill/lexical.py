@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from maskwright.analysis.lexing.encoding import DEAD, RESTART
 from maskwright.decoding.endings.ending_lexer import EndingLexer
@@ -111,19 +111,20 @@ class FreeBytes:
         return None if after == DEAD else (outs, (after, tape))
 
 
-Behind: TypeAlias = tuple[int, int, bytes, int]
-"""Where a fixed node reads: which piece of given text, the position, and the offset of the byte."""
+_Event: TypeAlias = tuple[tuple[int, ...], int] | None
+"""What given text emits first, and the node behind it; None if it cannot be read."""
 
 
 class Graph:
     """The terminals of texts with a hole: free bytes, given bytes, and so on, then the end.
 
     pieces : the given bytes, each behind free ones. The last one ends the text.
+    free : for each piece the closures of the bytes before it.
 
     Nodes are numbers, made as they are asked for. `feeds[n]` is of a resolved one.
     """
 
-    def __init__(self, parser: EndingParser, free: FreeBytes, pieces: Sequence[bytes]) -> None:
+    def __init__(self, parser: EndingParser, free: Sequence[FreeBytes], pieces: Sequence[bytes]) -> None:
         self._parser, self._free, self._pieces = parser, free, pieces
         self._lexer = parser.lexer
         self.start_of: list[int] = [self._lexer.modes[mode] for mode in parser.mode_of]
@@ -131,9 +132,9 @@ class Graph:
         self.feeds: list[Feeds | None] = []
         self.end_column = parser.n_columns - 1
         self._number: dict[object, int] = {}
-        self._keys: list[object] = []
+        self._keys: list[Any] = []
         self._resolved: dict[tuple[int, int], int] = {}
-        self._events: dict[tuple[int, int, int, int], tuple[tuple[int, ...], int] | None] = {}
+        self._events: dict[tuple[int, int, int, int], _Event] = {}
         self._end = self._node(("end",), {self.end_column: [(NOWHERE, 0)]})
 
     def _node(self, key: object, feeds: Feeds | None = None) -> int:
@@ -162,12 +163,13 @@ class Graph:
         mode = self.start_of[cell]
         found = self._resolved.get((node, mode))
         if found is None:
-            kind, *key = self._keys[node]  # type: ignore[misc]
+            kind, piece, *place = self._keys[node]
             feeds: dict[tuple[int, int], int] = {}
             if kind == "free":
-                self._add_free(feeds, *key, mode=mode, cost=0)
+                self._add_free(feeds, piece, place[0], mode, 0)
             else:
-                self._add_given(feeds, *key, mode=mode, cost=0)
+                state, tape, at = place
+                self._add_event(feeds, self._event(piece, state, tape, at, mode), mode, 0)
             found = self._resolved[node, mode] = self._fed(feeds)
         return found
 
@@ -190,40 +192,33 @@ class Graph:
         key = columns[0], then
         feeds[key] = min(cost, feeds.get(key, cost))
 
-    def _add_free(self, feeds: dict[tuple[int, int], int], piece: int, starts: Starts, *, mode: int, cost: int) -> None:
-        found = self._free.closure(starts, mode)
+    def _add_free(self, feeds: dict[tuple[int, int], int], piece: int, starts: Starts, mode: int, cost: int) -> None:
+        """Let free bytes come, then a piece."""
+        found = self._free[piece].closure(starts, mode)
         for outs, more, after in found.emits:
             self._add(feeds, outs, self._free_node(piece, after), cost + more)
-        least: dict[tuple[tuple[int, ...], int], int] = {}
+        least: dict[_Event, int] = {}
         for (state, _), more in found.ends:
             event = self._event(piece, state, b"", 0, mode)
-            if event is not None:
-                least[event] = min(more, least.get(event, more))
-        for (outs, then), more in least.items():
-            if outs:
-                self._add(feeds, outs, then, cost + more)
-            elif then == self._end:
-                feeds[self.end_column, NOWHERE] = min(cost + more, feeds.get((self.end_column, NOWHERE), cost + more))
-            else:
-                _, behind, further = self._keys[then]  # type: ignore[misc]
-                self._add_free(feeds, behind, further, mode=mode, cost=cost + more)
+            least[event] = min(more, least.get(event, more))
+        for event, more in least.items():
+            self._add_event(feeds, event, mode, cost + more)
 
-    def _add_given(
-        self, feeds: dict[tuple[int, int], int], piece: int, state: int, tape: bytes, at: int, *, mode: int, cost: int
-    ) -> None:
-        event = self._event(piece, state, tape, at, mode)
+    def _add_event(self, feeds: dict[tuple[int, int], int], event: _Event, mode: int, cost: int) -> None:
+        """Let come what a piece emits first."""
         if event is None:
             return
         outs, then = event
         if outs:
             self._add(feeds, outs, then, cost)
         elif then == self._end:
-            feeds[self.end_column, NOWHERE] = cost
+            key = self.end_column, NOWHERE
+            feeds[key] = min(cost, feeds.get(key, cost))
         else:
-            _, behind, further = self._keys[then]  # type: ignore[misc]
-            self._add_free(feeds, behind, further, mode=mode, cost=cost)
+            _, piece, starts = self._keys[then]
+            self._add_free(feeds, piece, starts, mode, cost)
 
-    def _event(self, piece: int, state: int, tape: bytes, at: int, mode: int) -> tuple[tuple[int, ...], int] | None:
+    def _event(self, piece: int, state: int, tape: bytes, at: int, mode: int) -> _Event:
         """What given text emits first, and the node behind it; None if it cannot be read.
 
         Nothing is emitted before the node of the end, or a free one.
@@ -246,9 +241,7 @@ class Graph:
             self._events[key] = found
         return found
 
-    def _run(
-        self, piece: int, state: int, tape: bytes, at: int, mode: int
-    ) -> Iterator[tuple[int, bytes, int, tuple[tuple[int, ...], int] | None]]:
+    def _run(self, piece: int, state: int, tape: bytes, at: int, mode: int) -> Iterator[tuple[int, bytes, int, _Event]]:
         """The positions on the way to the first emission; with the last one the emission."""
         lexer, text = self._lexer, self._pieces[piece]
         # BOUND: as the engine's, which only a table that no compiler wrote meets
@@ -262,7 +255,7 @@ class Graph:
                     byte, tape = tape[0], tape[1:]
                 else:
                     byte, at, left = text[at], at + 1, most
-                step = self._free.step(state or mode, byte, tape)
+                step = self._free[piece].step(state or mode, byte, tape)
                 if step is None:
                     return
                 outs, (state, tape) = step

@@ -22,6 +22,8 @@ made as it is asked for; Knuth, "A generalization of Dijkstra's algorithm" (1977
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TypeAlias
 
@@ -63,6 +65,20 @@ class _Entry:
         self.heard: dict[tuple[int, int], int] = {}
         self.inner: set[Target] = set()
         self.listeners: list[tuple[_Entry, int]] = []
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Whether a stack does what a target says: as far as it is known.
+
+    steps : what is left to ask of the stack below, cheapest first. step : what is being asked.
+    """
+
+    target: Target
+    frame: Frame
+    steps: Iterator[tuple[Target, int]]
+    least: int = COSTLY
+    step: tuple[Target, int] | None = None
 
 
 class Reach:
@@ -226,28 +242,29 @@ class Reach:
     def _satisfies(self, target: Target, frame: Frame) -> int:
         """What it costs that a stack does what a target says; COSTLY if it cannot."""
         known = self._known
-        first = target, frame.number
-        agenda = [(target, frame)]
+        found = known.get((target, frame.number))
+        agenda = [] if found is not None else [self._begun(target, frame)]
         while agenda:
-            target, frame = agenda[-1]
-            if (target, frame.number) in known:
-                agenda.pop()
-                continue
-            least, is_complete, below = COSTLY, True, frame.below
-            for after, cost in self._behind(target, frame.state).items():
+            asked = agenda[-1]
+            while (step := asked.step or next(asked.steps, None)) is not None and step[1] < asked.least:
+                after, cost = asked.step = step
                 if after == NOTHING:
-                    least = min(least, cost)
-                elif below is not None:
-                    rest = known.get((after, below.number))
+                    asked.least = cost
+                elif asked.frame.below is not None:
+                    rest = known.get((after, asked.frame.below.number))
                     if rest is None:
-                        agenda.append((after, below))
-                        is_complete = False
-                    else:
-                        least = min(least, cost + rest)
-            if is_complete:
+                        agenda.append(self._begun(after, asked.frame.below))
+                        break
+                    asked.least = min(asked.least, cost + rest)
+                asked.step = None
+            else:
                 agenda.pop()
-                known[target, frame.number] = least
-        return known[first]
+                found = known[asked.target, asked.frame.number] = asked.least
+        assert found is not None
+        return found
+
+    def _begun(self, target: Target, frame: Frame) -> _Asked:
+        return _Asked(target, frame, iter(self._behind(target, frame.state).items()))
 
     def _behind(self, target: Target, cell: int) -> dict[Target, int]:
         """What a target asks of the stack below, once it has read a cell."""

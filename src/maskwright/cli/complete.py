@@ -66,6 +66,9 @@ def complete(
     instruction: str = "",
     reference: str | None = None,
     names: Path | None = None,
+    at: str | None = None,
+    to: str | None = None,
+    check: bool = False,
     device: str | None = None,
     tokenizer: str | None = None,
     of_grammar: GrammarOptions = DEFAULTS,
@@ -98,9 +101,15 @@ def complete(
     instruction TEXT : What the model reads before the prompt.
     reference R : Who judges the texts: python, python:EXECUTABLE, json, none, or a command that reads one.
     names FOLDER : Allow only Python names that exist in this project.
+    at LINE:COLUMN : With --check, for a hole in the file of --prompt-file, or in that which stands instead of the prompt.
+    to LINE:COLUMN : Where the hole ends; it is empty otherwise.
+    check : Ask no model: say whether some middle makes the file whole, the shortest, and what may come first.
     device D : cpu, cuda, ...
     """
     begin = time.perf_counter()
+    if check != (at is not None):
+        raise MaskwrightError("--at LINE:COLUMN and --check are for each other: no model writes into a hole yet")
+    prompt, prompt_file = (None, Path(prompt)) if check and prompt is not None else (prompt, prompt_file)
     source = "/dev/stdin" if prompt_file is None and prompt in (None, "-") else prompt_file
     check_writable(json_file, inputs=(store, tokenizer, counts, source, *files_of_reference(reference)), model=model)
     text = _prompt(prompt, prompt_file)
@@ -117,6 +126,7 @@ def complete(
     from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
     from maskwright.decoding.adapters.huggingface import check_same_tokens
     from maskwright.decoding.generation.options import check_options
+    from maskwright.decoding.infill.check import check_hole
     from maskwright.maskstore.vocabulary import load_vocabulary
 
     check_options(options)
@@ -143,13 +153,18 @@ def complete(
             check_same_tokens(compiled.vocabulary, named)
     if names is not None:
         options["names"] = _python_names(names, prompt_file, store, getattr(compiled, "grammar", grammar))
+    if at is not None:
+        facts = check_hole(compiled or build_or_find(grammar, load_vocabulary(model)), text, at, to)
+        if write_json(json_file, facts):
+            print(facts["words"])
+        raise typer.Exit(not facts["has_middle"])
     if compiled is not None:
         _check_prompt(compiled, text, max_tokens, close)
         options["counts"] = _counts(counts, compiled)
     check_model_name(model)
     _silence_transformers()
-    reads_ahead = counts is not None and model == "python-tiny"  # not with NumPy
-    loaded = load_model(model, device or ("cpu" if reads_ahead else None))
+    # NumPy does not read ahead
+    loaded = load_model(model, device or ("cpu" if counts is not None and model == "python-tiny" else None))
     # there is no store yet, or the tokenizer differs from the model's files
     is_other = compiled is None or compiled.vocabulary.digest != loaded.vocabulary.digest
     if grammar is not None and named is None and is_other:
@@ -304,8 +319,6 @@ def _silence_transformers() -> None:
         log.disable_progress_bar()
 
 
-# -- what is said of a completion
-
 REASONS = {
     "end": "the model ended it",
     "stop": "a stop string came",
@@ -318,7 +331,6 @@ REASONS = {
 
 def facts_of(prompt: str, found: Completion, reference: str | None, store: RequestStore) -> dict[str, Any]:
     """What is said of a completion, JSON-ready."""
-
     whole = prompt + found.data.decode(errors="replace")
     return {
         "completion": found.data.decode(errors="replace"),
@@ -390,8 +402,7 @@ def show_both(prompt: str, found: Completion, free: Completion, facts: dict[str,
 
 def _intervened(found: Completion) -> str:
     """How often the masks forbade the model's own choice, and how much on average, in words."""
-    n = len(found.interventions)
-    if not n:
+    if not (n := len(found.interventions)):
         return "no intervention: no mask forbade the model's own choice"
     share = sum(one.probability for one in found.interventions) / n
     what = f"{n} intervention{'s' if n > 1 else ''}: where masks forbade the model's own choice"
