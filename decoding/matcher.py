@@ -260,12 +260,14 @@ class Matcher(Shared):
         """Whether a terminal of the text is held, here or before a token of its history."""
         return self.text.holds_names
 
+    @property
+    def left_out(self) -> bytes:
+        """The end of a middle's suffix that was left out, since no middle leads to it."""
+        return self.text.left_out
+
     @alone
     def hold_as(self, other: Matcher) -> None:
-        """Hold what another matcher of the same store holds, whose text is the same.
-
-        It is for who reads a token again in pieces, and calls `restrict` between them.
-        """
+        """Hold what another matcher of the same text holds: to read a token again in pieces."""
         from maskwright.decoding.names.text import holding_as
 
         self._use(holding_as(self.text, other.text))

@@ -66,6 +66,9 @@ class TextState(ABC):
     can_hold_names = False
     """Whether terminals can be held to names (`Matcher.restrict`)."""
 
+    left_out = b""
+    """The end of a suffix that no middle leads to, and that was left out (`decoding.infill`)."""
+
     holds_names = False
     """Whether a terminal is held to names (`Matcher.restrict`)."""
 

@@ -92,13 +92,8 @@ class MiddleText(TextState):
     def __init__(self, base: TextState, suffix: Suffix) -> None:
         super().__init__(base.store, base.max_rollback)
         self.under = f"{base.under} before the suffix {clip(suffix.data)}" if suffix.data else base.under
-        self.suffix, self._start = suffix, base
+        self.suffix, self._start, self.left_out = suffix, base, suffix.left_out
         self.reset()
-
-    @property
-    def left_out(self) -> bytes:
-        """The bytes of the suffix that no middle leads to, and that were left out."""
-        return self.suffix.left_out
 
     @property
     def lexer_state(self) -> int:

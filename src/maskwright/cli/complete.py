@@ -114,15 +114,9 @@ def complete(
     check_writable(json_file, inputs=(store, tokenizer, counts, source, *files_of_reference(reference)), model=model)
     text = _prompt(prompt, prompt_file)
     options: dict[str, Any] = {
-        "max_tokens": max_tokens,
-        "seconds": seconds,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-        "seed": seed,
-        "stop": tuple(stop or ()),
-        "instruction": instruction,
-    }
+        "max_tokens": max_tokens, "seconds": seconds, "temperature": temperature, "top_k": top_k, "top_p": top_p,
+        "seed": seed, "stop": tuple(stop or ()), "instruction": instruction,
+    }  # fmt: skip
     from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
     from maskwright.decoding.adapters.huggingface import check_same_tokens
     from maskwright.decoding.generation.options import check_options
@@ -131,6 +125,7 @@ def complete(
 
     check_options(options)
     check_reference(reference)
+    check_model_name(model)
     named = None if tokenizer is None else load_vocabulary(tokenizer)
     # check all that does not need the model before the model is loaded, which takes long
     grammar: Constraint | Composition | None = None
@@ -143,7 +138,6 @@ def complete(
             check_same_tokens(named, known)
         known = named or known
         if known is not None:
-            check_model_name(model)
             compiled = build_or_find(grammar, known, refresh=refresh, lazy=True)
     else:
         check_is_store(store, of_grammar)
@@ -161,7 +155,6 @@ def complete(
     if compiled is not None:
         _check_prompt(compiled, text, max_tokens, close)
         options["counts"] = _counts(counts, compiled)
-    check_model_name(model)
     _silence_transformers()
     # NumPy does not read ahead
     loaded = load_model(model, device or ("cpu" if counts is not None and model == "python-tiny" else None))

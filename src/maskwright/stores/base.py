@@ -38,12 +38,11 @@ class BaseStore:
         max_rollback : how many tokens `rollback` can take back.
         hole : prefix, suffix, exact and if_broken, as of `decoding.infill.text.open_middle`.
 
-        Raises: as `Matcher`; as `open_middle`.
+        Raises: as `Matcher` and `open_middle`.
         """
         if not hole:
             return Matcher(self, max_rollback)
-        # PERF: most decoders write from left to right
-        from maskwright.decoding.infill.text import open_middle
+        from maskwright.decoding.infill.text import open_middle  # PERF: most decoders need it not
 
         return Matcher.of(open_middle(self, max_rollback, **hole))
 
@@ -86,8 +85,7 @@ class BaseStore:
         # PERF: a decoder is not kept waiting for what writes files
         from maskwright.maskstore.file.fileformat import save_store
 
-        store: Any = self
-        save_store(store, path)
+        save_store(self, path)  # type: ignore[arg-type]
 
     def __copy__(self) -> Self:
         return self
@@ -121,8 +119,7 @@ class FiledStore(BaseStore):
     def __reduce__(self) -> tuple[Any, ...]:
         store: Any = self
         if self.origin is not None and self.origin.is_there():
-            vocabulary = store.vocabulary
-            return _load_again, (type(self), self.origin, vocabulary.name, vocabulary.checked)
+            return _load_again, (type(self), self.origin, store.vocabulary.name, store.vocabulary.checked)
         values = {field.name: getattr(store, field.name) for field in dataclasses.fields(store) if field.init}
         # a read-only mapping cannot be pickled; a table mapped from a file is pickled by its values
         values["counts"] = dict(store.counts)

@@ -85,15 +85,15 @@ def test_no_middle_is_said_at_once() -> None:
 
 def test_a_broken_suffix_is_cut_at_a_lines_end() -> None:
     matcher: Any = store().matcher(prefix="[", suffix="2,\n3,\n4 5]\n", if_broken="cut")
-    assert matcher.text.left_out == b"4 5]\n"
+    assert matcher.left_out == b"4 5]\n"
     assert matcher.is_accepting()
     matcher.advance_bytes(b'["a')
     assert matcher.shortest_ending().data == b'",'
     matcher: Any = store().matcher(prefix="[", suffix="2 3\n]", if_broken="cut")  # type: ignore[no-redef]
-    assert matcher.text.left_out == b"\n]"  # `2 3` can stand in a string
+    assert matcher.left_out == b"\n]"  # `2 3` can stand in a string
     assert matcher.shortest_ending().data == b'"'
     matcher: Any = store().matcher(prefix="[", suffix="2]", if_broken="cut")  # type: ignore[no-redef]
-    assert matcher.text.left_out == b""
+    assert matcher.left_out == b""
 
 
 def test_tokens_that_lead_nowhere_are_refused_with_a_reason() -> None:
