@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -125,7 +125,6 @@ def complete(
 
     check_options(options)
     check_reference(reference)
-    check_model_name(model)
     named = None if tokenizer is None else load_vocabulary(tokenizer)
     # check all that does not need the model before the model is loaded, which takes long
     grammar: Constraint | Composition | None = None
@@ -138,6 +137,7 @@ def complete(
             check_same_tokens(named, known)
         known = named or known
         if known is not None:
+            check_model_name(model)
             compiled = build_or_find(grammar, known, refresh=refresh, lazy=True)
     else:
         check_is_store(store, of_grammar)
@@ -148,13 +148,11 @@ def complete(
     if names is not None:
         options["names"] = _python_names(names, prompt_file, store, getattr(compiled, "grammar", grammar))
     if at is not None:
-        facts = check_hole(compiled or build_or_find(grammar, load_vocabulary(model)), text, at, to)
-        if write_json(json_file, facts):
-            print(facts["words"])
-        raise typer.Exit(not facts["has_middle"])
+        _say_of_hole(check_hole(compiled or build_or_find(grammar, load_vocabulary(model)), text, at, to), json_file)
     if compiled is not None:
         _check_prompt(compiled, text, max_tokens, close)
         options["counts"] = _counts(counts, compiled)
+    check_model_name(model)
     _silence_transformers()
     # NumPy does not read ahead
     loaded = load_model(model, device or ("cpu" if counts is not None and model == "python-tiny" else None))
@@ -190,6 +188,13 @@ def complete(
     write_json(json_file, facts)
     if compiled.is_closing:
         _close(compiled, console)
+
+
+def _say_of_hole(facts: dict[str, Any], target: Path | None) -> NoReturn:
+    """Say what can stand in a hole. The exit code is 1 if no middle was found."""
+    if write_json(target, facts):
+        print(facts["words"])
+    raise typer.Exit(not facts["has_middle"])
 
 
 def _note_what_is_not_seen(text: str, model: LanguageModel, console: Console) -> None:
