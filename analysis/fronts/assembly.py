@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from maskwright.analysis.deadline import look
@@ -184,19 +185,35 @@ class _Lowering:
         unit = self.symbols(body)
         if len(unit) > 1:
             unit = (self.fresh([unit], body),)
+        counted = (expr.least - 1 if expr.most is None else expr.most).bit_length()
+        powers = [unit]  # 1, 2, 4, ... copies
+        while len(powers) < counted:
+            powers.append((self.fresh([powers[-1] * 2]),))
+
+        def copies(n: int) -> Body:
+            return tuple(item for k in reversed(range(counted)) if n >> k & 1 for item in powers[k])
+
+        @cache
+        def some(most: int) -> Body:
+            """The items that match 1 to `most` copies."""
+            k = most.bit_length() - 1
+            if k == 0:
+                return unit
+            fewer, more = some((1 << k) - 1), most - (1 << k)
+            longer = [(*powers[k], *some(more))] if more else []
+            return (self.fresh([fewer, powers[k], *longer]),)
+
         if expr.most is None:
             name = f"{self.base} ({len(self.bodies)})"
             many = self.fresh([])
             self.bodies[name] += [unit, (many, *unit)]
             if expr.least == 0:
                 return (self.fresh([(), (many,)], expr),)
-            found = (*unit * (expr.least - 1), many)
+            found = (*copies(expr.least - 1), many)
         else:
-            found = unit * expr.least
-            more: Body = ()
-            for _ in range(expr.most - expr.least):
-                more = (self.fresh([(), (*unit, *more)]),)
-            found += more
+            found = copies(expr.least)
+            if expr.most > expr.least:
+                found += (self.fresh([(), some(expr.most - expr.least)]),)
         self.count([found])
         return found
 

@@ -292,7 +292,9 @@ class Lexemes:
         known = self._survives.get((first, under_way, state))
         if known is None:
             n_states = len(self.winner)
-            may_end, may_live = self._may_follow_at(winner) if is_first else (self._is_end, self._is_end)
+            may_end, may_live, may_go_on = self._may_follow_at(winner) if is_first else (self._is_end,) * 3
+            if is_first and not may_go_on[state]:  # PERF: a long repetition has a pair of it for each two of its copies
+                return False
             key = 1 + ((first + 1) * n_states + under_way) * n_states + state
             while (found := kernels.survives(key, self._automaton, may_end, may_live, self._pairs, PAUSE)) < 0:
                 if found == kernels.FULL:
@@ -322,14 +324,16 @@ class Lexemes:
 
     @cached_property
     def _terminals_at(self) -> npt.NDArray[np.bool_]:
-        """(2, n_states, n_terminals) bool: what can end there, and what wins there or later."""
-        found = np.zeros((2, len(self.live), self.grammar.n_terminals), np.bool_)
-        for row, each in zip(found.reshape(-1, found.shape[2]), (*self.union.accepting, *self.live), strict=True):
+        """(3, n_states, n_terminals) bool: what can end there, wins there or later, can end so."""
+        ends = [sum(1 << terminal for terminal in each) for each in self.union.accepting]
+        later = map(members, unions([list(set(row) - {-1}) for row in self.next_by_class], ends))
+        found = np.zeros((3, len(self.live), self.grammar.n_terminals), np.bool_)
+        for row, each in zip(found.reshape(-1, found.shape[2]), (*self.union.accepting, *self.live, *later), strict=True):
             row[list(each)] = True
         return found
 
     def _find_may_follow_at(self, winner: int) -> npt.NDArray[np.bool_]:
-        """(2, n_states) bool: can one behind `winner` end there, and there or later?"""
+        """(3, n_states) bool: can one behind `winner` end there, win there or later, end so?"""
         may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
         found: npt.NDArray[np.bool_] = (self._terminals_at & may).any(axis=2)
         return found

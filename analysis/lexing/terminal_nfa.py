@@ -25,7 +25,7 @@ from maskwright.analysis.regex.minimise import sorted_columns
 
 LONGEST_NAME = 60
 """The most characters of a terminal's name in a message."""
-UNION_STATE_LIMIT = 20_000
+UNION_STATE_LIMIT = 60_000
 """Default limit on the states of a union automaton."""
 
 

@@ -56,7 +56,7 @@ from maskwright.analysis.lexing.messages import closed_newline, lost_column, unh
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import read_only
 
-STATE_LIMIT = 20_000
+STATE_LIMIT = 60_000
 """Default limit on the states of a transducer."""
 
 _Way = int | tuple[Any, Any]

@@ -12,7 +12,7 @@ from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.regex.minimise import column_classes, distances, minimise
 
-MAX_STATES = 20_000
+MAX_STATES = 60_000
 """BOUND: default limit on the states of one terminal's automaton.
 
 Its rows take 80 KB for 80 states, 20 MB at the limit.

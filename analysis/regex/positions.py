@@ -1,8 +1,7 @@
 """From a tree without look-arounds but ``^`` and ``$`` to a deterministic automaton over classes.
 
 The tree becomes a position automaton: one position for each set of characters in it, copies of
-repetitions included. A set of positions is an integer, one bit each, so a step of the subset
-construction is a few operations on integers.
+repetitions included.
 
 This does what `determinise` does, for most patterns in a tenth of the time. `determinise` knows all
 look-arounds.
@@ -28,14 +27,14 @@ END = Look(ANY, ahead=True, negated=True)
 """The end of the text."""
 
 MOST_STEPS = 600_000
-"""BOUND: positions that are stepped through, as if there were up to `_CHEAP`.
+"""BOUND: positions that are stepped through, which takes about half a second."""
 
-This takes about half a second.
-"""
+Numbers = frozenset[int]
+"""Some positions and markers of a tree."""
 
-_CHEAP = 4096  # positions whose sets are still cheap; with n of them a step counts 1 + n // _CHEAP
-
-_MATCH, _ENDED = 1, 2  # the bits for: matched here; matched if the text ends here
+_NONE: Numbers = frozenset()
+_MATCH, _ENDED = 0, 1  # the numbers for: matched here; matched if the text ends here
+_MATCHED = frozenset((_MATCH,))
 _LOOP, _START, _END = "loop", "start", "end"
 
 
@@ -83,54 +82,53 @@ def run(tree: Node, max_states: int, *, is_search: bool) -> ClassRows:
         raise too_many_positions(max_states)
     bounds, class_of, masks, n_classes = partition(sets(tree))
     positions = _Positions()
-    first = positions.build(tree, _MATCH)
+    first = positions.build(tree, _MATCHED)
     rows, is_accepting = positions.determinise(first, positions.by_class(masks, n_classes), max_states, is_search)
     return ClassRows(bounds, class_of, rows, is_accepting)
 
 
 class _Positions:
-    """The positions and markers of a tree, by the number of their bit."""
+    """The positions and markers of a tree, by number.
+
+    PERF: sets are small where a tree is large. With integers of a bit a position instead, those of a row of n copies took n * n bits.
+    """
 
     def __init__(self) -> None:
-        self._following: list[int] = [0, 0]  # what may come behind a position or marker
+        self._following = [_NONE, _NONE]  # what may come behind a position or marker
         self._kind: dict[int, str] = {}  # of markers
-        self._markers = 0
-        self._of_set: dict[Ranges, int] = {}
-        self._expanded: dict[int, int] = {}
+        self._of_set: dict[Ranges, set[int]] = {}
+        self._expanded: dict[int, Numbers] = {}
         self._steps_left = MOST_STEPS
 
-    def _marker(self, kind: str, following: int) -> int:
-        number = len(self._following)
+    def _add(self, following: Numbers) -> Numbers:
         self._following.append(following)
-        self._kind[number] = kind
-        self._markers |= 1 << number
-        return number
+        return frozenset((len(self._following) - 1,))
 
-    def build(self, tree: Node, after: int) -> int:
-        """The bits with which `tree` begins, if what is behind it begins with those of `after`."""
+    def _marker(self, kind: str, following: Numbers) -> Numbers:
+        self._kind[len(self._following)] = kind
+        return self._add(following)
+
+    def build(self, tree: Node, after: Numbers) -> Numbers:
+        """What `tree` begins with, if what is behind it begins with `after`."""
         match tree:
             case Chars(ranges):
-                bit = 1 << len(self._following)
-                self._following.append(after)
-                self._of_set[ranges] = self._of_set.get(ranges, 0) | bit
-                return bit
+                found = self._add(after)
+                self._of_set.setdefault(ranges, set()).update(found)
+                return found
             case Sequence(parts):
                 for part in reversed(parts):
                     after = self.build(part, after)
                 return after
             case Choice(options):
-                found = 0
-                for option in options:
-                    found |= self.build(option, after)
-                return found
+                return _NONE.union(*[self.build(option, after) for option in options])
             case Repeat(body=body, least=least, most=most):
                 leave = after
                 if most is None:
-                    loop = self._marker(_LOOP, 0)
-                    begin = self.build(body, 1 << loop)
-                    self._following[loop] = leave | begin
+                    loop = self._marker(_LOOP, _NONE)
+                    begin = self.build(body, loop)
+                    self._following[min(loop)] = leave | begin
                     # the last of the copies that there must be is the one that is repeated
-                    after, least = (begin, least - 1) if least else (1 << loop, 0)
+                    after, least = (begin, least - 1) if least else (loop, 0)
                 else:
                     for _ in range(most - least):
                         after = leave | self.build(body, after)
@@ -138,75 +136,70 @@ class _Positions:
                     after = self.build(body, after)
                 return after
             case _:
-                return 1 << self._marker(_END if tree == END else _START, after)
+                return self._marker(_END if tree == END else _START, after)
 
-    def by_class(self, masks: dict[Ranges, list[int]], n_classes: int) -> list[int]:
+    def by_class(self, masks: dict[Ranges, list[int]], n_classes: int) -> list[Numbers]:
         """The positions that read each class."""
-        found = [0] * n_classes
+        found: list[list[set[int]]] = [[] for _ in range(n_classes)]
         for ranges, positions in self._of_set.items():
             for c in masks[ranges]:
-                found[c] |= positions
-        return found
+                found[c].append(positions)
+        return [_NONE.union(*each) for each in found]
 
-    def _expand(self, bits: int, at_start: bool, at_end: bool = False) -> int:
-        """The bits without markers: what these lead to.
+    def _expand(self, numbers: Numbers, at_start: bool, at_end: bool = False) -> Numbers:
+        """The numbers without markers: what these lead to.
 
         at_end : whether the text is known to end here; then only `_MATCH` counts.
         """
-        todo = bits & self._markers
-        if not todo:
-            return bits
-        found, seen = bits ^ todo, 0
-        while todo:
-            bit = todo & -todo
-            seen |= bit
-            todo ^= bit
-            number = bit.bit_length() - 1
+        if self._kind.keys().isdisjoint(numbers):
+            return numbers
+        found: set[int] = set()
+        agenda, seen = [*numbers], set(numbers)
+        while agenda:
+            number = agenda.pop()
+            kind, following = self._kind.get(number), self._following[number]
+            if kind is None:
+                found.add(number)
+                continue
             self._steps_left -= 1
-            kind, following = self._kind[number], self._following[number]
             if kind == _START and not at_start:
                 continue
             if kind == _END and not at_end:
-                if self._expand(following, at_start, at_end=True) & _MATCH:
-                    found |= _ENDED
+                if _MATCH in self._expand(following, at_start, at_end=True):
+                    found.add(_ENDED)
                 continue
-            markers = following & self._markers
-            found |= following ^ markers
-            todo |= markers & ~seen
-        return found
+            agenda += following - seen
+            seen |= following
+        return frozenset(found)
 
-    def _after(self, bits: int) -> int:
+    def _after(self, positions: Numbers) -> Numbers:
         """What may come behind any of some positions."""
-        found = 0
-        cost = 1 + len(self._following) // _CHEAP
-        while bits:
-            bit = bits & -bits
-            bits ^= bit
-            number = bit.bit_length() - 1
+        found = []
+        for number in positions:
             known = self._expanded.get(number)
             if known is None:
                 known = self._expanded[number] = self._expand(self._following[number], at_start=False)
-            found |= known
-            self._steps_left -= cost
+            found.append(known)
+        self._steps_left -= len(found)
         if self._steps_left < 0:
             raise LimitError(f"its automaton takes more than {MOST_STEPS:,} steps to build")
-        return found
+        return found[0] if len(found) == 1 else _NONE.union(*found)
 
     def determinise(
-        self, first: int, by_class: list[int], max_states: int, is_search: bool
+        self, first: Numbers, by_class: list[Numbers], max_states: int, is_search: bool
     ) -> tuple[list[list[int]], list[bool]]:
         """The subset construction; rows and is_accepting as in `ClassRows`."""
         start = self._expand(first, at_start=True)
-        again = self._expand(first, at_start=False) if is_search else 0
-        if is_search and start & _MATCH:
-            start = _MATCH
+        again = self._expand(first, at_start=False) if is_search else _NONE
+        if is_search and _MATCH in start:
+            start = _MATCHED
         number = {start: 0}
         states = [start]
         rows: list[list[int]] = []
-        target_of: dict[int, int] = {}  # positions that have read -> the state behind them
+        target_of: dict[Numbers, int] = {}  # positions that have read -> the state behind them
         for state in states:  # grows while it is read
             look()
-            if is_search and state == _MATCH:  # whatever follows
+            if is_search and state == _MATCHED:  # whatever follows
                 rows.append([number[state]] * len(by_class))
                 continue
             row: list[int] = []
@@ -215,8 +208,8 @@ class _Positions:
                 target = target_of.get(read)
                 if target is None:
                     after = self._after(read) | again
-                    if is_search and after & _MATCH:
-                        after = _MATCH
+                    if is_search and _MATCH in after:
+                        after = _MATCHED
                     if after:
                         target = number.setdefault(after, len(states))
                         if target == len(states):
@@ -228,4 +221,4 @@ class _Positions:
                     target_of[read] = target
                 row.append(target)
             rows.append(row)
-        return rows, [bool(state & (_MATCH | _ENDED)) for state in states]
+        return rows, [not state.isdisjoint((_MATCH, _ENDED)) for state in states]
