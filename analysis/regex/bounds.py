@@ -53,8 +53,9 @@ def check_least(tree: Node, max_states: int, *, is_search: bool = False) -> None
     found = least(tree)
     if not is_search and found.positions > 4 * max_states:
         raise too_many_positions(max_states)
-    # a shortest text passes no state twice
-    if found.is_whole and found.length >= max_states:
+    # a shortest text passes no state twice; of finitely many texts, none does
+    length = found.length if is_search or found.longest is None else found.longest
+    if found.is_whole and length >= max_states:
         raise LimitError(f"its automaton needs more than {max_states:,} states")
 
 

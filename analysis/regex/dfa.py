@@ -15,7 +15,7 @@ from maskwright.analysis.regex.minimise import column_classes, distances, minimi
 MAX_STATES = 60_000
 """BOUND: default limit on the states of one terminal's automaton.
 
-Its rows take 80 KB for 80 states, 20 MB at the limit.
+Its rows take 80 KB for 80 states, 60 MB at the limit.
 """
 
 _PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])

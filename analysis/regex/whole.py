@@ -42,7 +42,7 @@ def regex_automaton(pattern: str, flags: str = "", dialect: Dialect = "python") 
     flags : letters of ``aimsux`` for Python; "" or "u" for ECMA 262.
 
     Raises: GrammarError for a syntax error, a bad flag, and for what no automaton reads, such as a
-    back-reference; LimitError for an automaton of more than 20,000 states, or one that takes too
+    back-reference; LimitError for an automaton of more than 60,000 states, or one that takes too
     many steps, and for groups that are nested too deeply.
     Cost: that of the subset construction, stopped at the limits. A pattern read lately is a
     look-up.

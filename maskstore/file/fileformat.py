@@ -16,7 +16,7 @@ Equal stores give equal bytes. This is format version 3. Words in capitals as in
   object, and of a string or an integer; with `key_order`, `escapes` and `lenient` they are the
   arguments of `load_schema`. A reader MUST NOT take any of them for a path. `narrowing` has at most
   one member, a `Narrowing` of what was read, with the `Texts.digest` that it MUST come to.
-- `automaton.*` MUST be a minimal automaton of at most 20,000 states that accepts something.
+- `automaton.*` MUST be a minimal automaton of at most 60,000 states that accepts something.
 - A composition's `languages` are hosts and parts, each behind all that it names, it itself last.
   Their tensors have their numbers before their names, as ``0.table``. ``host_ids`` MUST be, in
   ascending order, the tokens of the marked vocabulary (`marked_vocabulary`) for which a host's

@@ -106,12 +106,12 @@ def test_bounds(pattern: str, length: int, n_positions: int) -> None:
     assert (found.length, found.positions) == (length, n_positions)
 
 
-WORDS = "|".join("".join(random.Random(n).choices("abcdefghijklmnopqrstuvwxyz", k=12)) for n in range(20_000))
+WORDS = "|".join("".join(random.Random(n).choices("abcdefghijklmnopqrstuvwxyz", k=12)) for n in range(60_000))
 HUGE = {
     "dots": "." * 150_000,
     "letters": "a" * 150_000,
-    "optional": "a?" * 100_000,
-    "classes": "[ab][cd]" * 20_000,
+    "optional": "a?" * 300_000,
+    "classes": "[ab][cd]" * 40_000,
     "words": WORDS,
     "nested": "((a{1000}){1000}){1000}",
 }

@@ -199,7 +199,7 @@ def test_an_automaton_past_the_limit_of_patterns_is_refused_unread(tmp_path: Pat
     chosen = {"automaton.is_accepting": np.ones(n, np.uint8), "automaton.next_state": chain}
     write_parts(tmp_path / "s", facts, {**tensors, **chosen})
     begin = time.perf_counter()
-    assert "its automaton has 20,001 states, and a pattern has at most 20,000" in refusal(tmp_path / "s")
+    assert "its automaton has 60,001 states, and a pattern has at most 60,000" in refusal(tmp_path / "s")
     assert time.perf_counter() - begin < 10
 
 
