@@ -286,21 +286,19 @@ class Lexemes:
         under_way : the union automaton's state of the lexeme. state : that of the other reading.
         is_first : whether the other reading is still in its first lexeme.
         """
-        # Behind its first lexeme `winner` does not matter. All winners share what is found there,
-        # under number -1.
+        # Behind its first lexeme `winner` does not matter: all share what is found, as number -1.
         first = winner if is_first else -1
         known = self._survives.get((first, under_way, state))
         if known is None:
             n_states = len(self.winner)
             may_end, may_live, may_go_on = self._may_follow_at(winner) if is_first else (self._is_end,) * 3
-            if is_first and not may_go_on[state]:  # PERF: a long repetition has a pair of it for each two of its copies
+            if is_first and not may_go_on[state]:  # PERF: else a pair for each two copies of a repetition
                 return False
             key = 1 + ((first + 1) * n_states + under_way) * n_states + state
             while (found := kernels.survives(key, self._automaton, may_end, may_live, self._pairs, PAUSE)) < 0:
                 if found == kernels.FULL:
-                    larger = _no_pairs(2 * len(self._pairs.keys))
-                    kernels.refill(self._pairs, larger)
-                    self._pairs = larger
+                    old, self._pairs = self._pairs, _no_pairs(2 * len(self._pairs.keys))
+                    kernels.refill(old, self._pairs)
             known = self._survives[first, under_way, state] = bool(found)
         return known
 
@@ -328,7 +326,9 @@ class Lexemes:
         ends = [sum(1 << terminal for terminal in each) for each in self.union.accepting]
         later = map(members, unions([list(set(row) - {-1}) for row in self.next_by_class], ends))
         found = np.zeros((3, len(self.live), self.grammar.n_terminals), np.bool_)
-        for row, each in zip(found.reshape(-1, found.shape[2]), (*self.union.accepting, *self.live, *later), strict=True):
+        for row, each in zip(
+            found.reshape(-1, found.shape[2]), (*self.union.accepting, *self.live, *later), strict=True
+        ):
             row[list(each)] = True
         return found
 
@@ -363,12 +363,8 @@ def _choices(
 
 def _no_pairs(capacity: int) -> kernels.Pairs:
     """An empty table of pairs. capacity : a power of two."""
-    return kernels.Pairs(
-        np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.uint8),
-        np.zeros(capacity, np.int64),
-        np.zeros(3, np.int64),
-    )
+    keys, met = np.zeros((2, capacity), np.int64)
+    return kernels.Pairs(keys, np.zeros(capacity, np.uint8), met, np.zeros(3, np.int64))
 
 
 @Kept

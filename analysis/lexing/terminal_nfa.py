@@ -20,13 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.regex.minimise import sorted_columns
 
 LONGEST_NAME = 60
 """The most characters of a terminal's name in a message."""
-UNION_STATE_LIMIT = 60_000
-"""Default limit on the states of a union automaton."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class UnionDfa:
 def build_union_dfa(
     nfa: TerminalNfa,
     names: Sequence[str],
-    limit: int = UNION_STATE_LIMIT,
+    limit: int = MAX_STATES,
     starts: Sequence[tuple[int, ...]] | None = None,
 ) -> UnionDfa:
     """The subset construction, from all initial states or from each of some choices of them.

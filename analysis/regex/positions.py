@@ -90,7 +90,8 @@ def run(tree: Node, max_states: int, *, is_search: bool) -> ClassRows:
 class _Positions:
     """The positions and markers of a tree, by number.
 
-    PERF: sets are small where a tree is large. With integers of a bit a position instead, those of a row of n copies took n * n bits.
+    PERF: sets are small where a tree is large. With integers of a bit a position instead, those of
+    a row of n copies took n * n bits.
     """
 
     def __init__(self) -> None:

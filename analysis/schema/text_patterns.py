@@ -42,7 +42,7 @@ def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"]
 
     Raises: GrammarError for a syntax error, and for what no automaton reads, such as a
     back-reference; EmptyLanguageError, which is one, for a pattern that no text matches; LimitError
-    for an automaton of more than 20,000 states.
+    for an automaton of more than 60,000 states.
 
     Example:
         >>> load_regex(r"\d{4}-\d\d")

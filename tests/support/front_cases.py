@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+from naive_fronts import Recogniser
+
 import maskwright as mw
+from maskwright.analysis.grammar import Grammar
 
 GBNF = {
     "json": r"""
@@ -91,6 +95,33 @@ def legal(grammar: mw.Grammar, *samples: str) -> list[bool]:
 def is_legal(store: mw.Store, text: str) -> bool:
     matcher = store.matcher()
     return matcher.try_bytes(text.encode()) and matcher.is_accepting()
+
+
+def compare(
+    grammar: Grammar, naive: Recogniser, vocabulary: mw.Vocabulary, seed: int, n_texts: int, n_steps: int
+) -> int:
+    """Holds each mask on the way of random texts against the recogniser; the number of masks."""
+    store = mw.build_store(grammar, vocabulary)
+    choose = random.Random(seed)
+    n = 0
+    mask = np.zeros(-(-vocabulary.size // 32), np.uint32)
+    for _ in range(n_texts):
+        data, matcher = b"", store.matcher()
+        for _ in range(n_steps):
+            matcher.fill(mask)
+            naive.remember(data)
+            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: vocabulary.size].astype(bool)
+            wanted = [naive.is_beginning(data + token) for token in vocabulary.tokens[1:]]
+            assert bits[1:].tolist() == wanted, data
+            assert bits[0] == matcher.is_accepting() == naive.matches(data), data
+            n += 1
+            allowed = [token for token, is_allowed in zip(vocabulary.tokens[1:], wanted, strict=True) if is_allowed]
+            if not allowed:
+                break
+            token = choose.choice(allowed)
+            matcher.advance_bytes(token)
+            data += token
+    return n
 
 
 def random_gbnf(seed: int) -> str:

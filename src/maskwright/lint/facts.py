@@ -19,7 +19,6 @@ from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.lexing.lexemes import Lexemes
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
-from maskwright.analysis.lexing.terminal_nfa import UNION_STATE_LIMIT
 from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal, with_line_feed
 from maskwright.analysis.lexing.transducer import build_transducer
 from maskwright.analysis.lr.acyclic import without_endless
@@ -30,7 +29,7 @@ from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import has_conflicts, lookaheads
 from maskwright.analysis.lr.splits import is_lexed_by_endless_rules
 from maskwright.analysis.lr.tables import merge, tables_of
-from maskwright.analysis.regex.dfa import Dfa, difference
+from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, difference
 from maskwright.lint.finding import Finding, Place, Severity, shown
 from maskwright.lint.lexer import Lexer
 from maskwright.lint.remedies import Remedy, Trials
@@ -100,10 +99,10 @@ class Facts:
                 continue
             try:
                 dfa = compile_terminal(terminal, where=grammar.name)
-                if dfa.n_states > UNION_STATE_LIMIT and grammar.lexing != "nfa":
+                if dfa.n_states > MAX_STATES and grammar.lexing != "nfa":
                     raise LimitError(
                         f"{grammar.name}: its automaton has {dfa.n_states} states; all terminals of a lexer together may have "
-                        f"{UNION_STATE_LIMIT}"
+                        f"{MAX_STATES}"
                     )
                 self.automata[number] = dfa
             except MaskwrightError as error:
@@ -246,7 +245,7 @@ class Facts:
 
         Raises: LimitError if the terminals together have too many states.
         """
-        return Lexemes(self.grammar, self.can_follow, modes, UNION_STATE_LIMIT, self.lexemes)
+        return Lexemes(self.grammar, self.can_follow, modes, MAX_STATES, self.lexemes)
 
     reader = remembered(lambda facts: Reader(facts.lexer, facts.modes, facts.tables))
     """Reads texts as decoding does."""

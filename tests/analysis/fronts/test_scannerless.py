@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from front_cases import GBNF, random_gbnf
+from front_cases import GBNF, compare, random_gbnf
 from naive_fronts import Recogniser, read
 from shares import share
 
 import maskwright as mw
 from maskwright.analysis.fronts import parse_ebnf, parse_gbnf, scannerless
-from maskwright.analysis.grammar import Grammar
 
 PIECES = [b"a", b"b", b"c", b"(", b")", b" ", b"ab", b"ba", b"aab", b"abc", b"((", b"))", b"a b", b"()", b"\n"]
 PIECES += ["é".encode(), b"\xc3", b"\xa9", b"a\xc3", b"\xa9b"]
@@ -21,33 +20,6 @@ WORDS = [b'": ', b'"a', b"],", b"}}", b"int ", b"if", b"1. ", b"- ", "ぁ".encod
 TOKENS = [*PIECES, *WORDS, *(bytes([byte]) for byte in range(256) if bytes([byte]) not in PIECES)]
 SMALL = mw.Vocabulary.from_tokens([b"</s>", *PIECES], eos=[0])
 LARGER = mw.Vocabulary.from_tokens([b"</s>", *TOKENS], eos=[0])
-
-
-def compare(
-    grammar: Grammar, naive: Recogniser, vocabulary: mw.Vocabulary, seed: int, n_texts: int, n_steps: int
-) -> int:
-    """Holds each mask on the way of random texts against the recogniser; the number of masks."""
-    store = mw.build_store(grammar, vocabulary)
-    choose = random.Random(seed)
-    n = 0
-    mask = np.zeros(-(-vocabulary.size // 32), np.uint32)
-    for _ in range(n_texts):
-        data, matcher = b"", store.matcher()
-        for _ in range(n_steps):
-            matcher.fill(mask)
-            naive.remember(data)
-            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: vocabulary.size].astype(bool)
-            wanted = [naive.is_beginning(data + token) for token in vocabulary.tokens[1:]]
-            assert bits[1:].tolist() == wanted, data
-            assert bits[0] == matcher.is_accepting() == naive.matches(data), data
-            n += 1
-            allowed = [token for token, is_allowed in zip(vocabulary.tokens[1:], wanted, strict=True) if is_allowed]
-            if not allowed:
-                break
-            token = choose.choice(allowed)
-            matcher.advance_bytes(token)
-            data += token
-    return n
 
 
 @pytest.mark.parametrize("n_texts", share([1, 5], 1))

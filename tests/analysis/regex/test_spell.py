@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import time
 
 import numpy as np
 import pytest
+from growth import growth
 from random_patterns import random_pattern
 from shares import share
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex import Dfa, ecma, positions
 from maskwright.analysis.regex.charset import EVERYTHING, complement
+from maskwright.analysis.regex.dfa import MAX_STATES
 from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.minimise import minimise, minimise_labelled
 from maskwright.analysis.regex.positions import END
@@ -127,3 +130,19 @@ def test_automata_of_columns() -> None:
     column_of[list(b"abc")] = [0, 0, 1]
     dfa = of_columns([[1, -1], [1, 0], [2, 2]], [False, True, False], column_of)
     assert dfa == spell(ecma.parse("([ab]+c)*[ab]+"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pattern", "n"),
+    [("[a-z]{2,N}", 5_000), (".{1,N}", 1_200), ("^([a-z]+-){HALF,N}end$", 4_000), ("[^<>]{0,N}>", 1_500)],
+)
+def test_a_repetition_of_twice_the_length_takes_twice_as_long(pattern: str, n: int) -> None:
+    def seconds(n: int) -> float:
+        tree = ecma.parse(pattern.replace("N", str(n)).replace("HALF", str(n // 2)))
+        start = time.process_time()
+        assert n < spell(tree).n_states <= MAX_STATES
+        return time.process_time() - start
+
+    seconds(100)
+    assert growth(seconds, n) < 2.6

@@ -51,6 +51,11 @@ GRAMMARS: dict[str, tuple[Callable[[int], str], int]] = {
         lambda n: "start: r0\n" + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(n)) + f'r{n}: "b"\n',
         500,
     ),
+    "a long repetition": (lambda n: f"start: T\nT: /[^<>]{{0,{n}}}>/\n", 1_500),
+    "a repetition that may go on behind its end": (
+        lambda n: f'start: T ","\nT: /([a-z]+-){{{n // 2},{n}}}end/\n',
+        3_000,
+    ),
     "statements that share expressions": (
         lambda n: some("r", n) + "".join(f'r{i}: "k{i}_" e0 "m{i}_" e0 ";"\n' for i in range(n)) + EXPRESSIONS,
         50,
@@ -65,6 +70,8 @@ LARGEST = {
     "literals": 1_000,
     "unit rules": 1_000,
     "nested rules": 1_000,
+    "a long repetition": 1_500,
+    "a repetition that may go on behind its end": 3_000,
     "statements that share expressions": 50,
 }
 """The largest n, if there is one: four times as much must be within the limits, and near the processor's caches."""
