@@ -33,6 +33,7 @@ glossary.given("bits in 32-bit words", "a definition")
 glossary.given("three bytes that no UTF-8 text holds", "a definition")
 howto.limit("which may have #.", constant("analysis/lexing/transducer.py", "STATE_LIMIT"))
 
+front_ends.limit("the numbers go up to #.", constant("analysis/fronts/reading.py", "MAX_COUNT"))
 front_ends.limit("goes back # tokens unless", constant("decoding/matcher.py", "DEFAULT_ROLLBACK"))
 trouble.given("in 16 bits", "a type of floats")
 
