@@ -185,6 +185,8 @@ class _Lowering:
         unit = self.symbols(body)
         if len(unit) > 1:
             unit = (self.fresh([unit], body),)
+        # Copies are counted as in binary, the largest power first: 13 are 8 and 4 and 1. After each
+        # copy what comes next decides, as in copies written out: one more, or the end.
         counted = (expr.least - 1 if expr.most is None else expr.most).bit_length()
         powers = [unit]  # 1, 2, 4, ... copies
         while len(powers) < counted:
