@@ -104,3 +104,13 @@ def split_for_healing(vocabulary: Vocabulary, tokens: Sequence[int]) -> tuple[li
         if at < len(ordered) and ordered[at].startswith(data):
             best, tail = begin, data
     return list(tokens[:best]), tail
+
+
+def heal_prompt(vocabulary: Vocabulary, tokens: list[int], prompt: bytes) -> tuple[list[int], bytes]:
+    """As `split_for_healing`, but that what is no part of the prompt is not taken back.
+
+    tokens : what the model reads, which ends with the prompt: a tokenizer may put a blank before
+        it, or an instruction stands there.
+    """
+    kept, tail = split_for_healing(vocabulary, tokens)
+    return (kept, tail) if tail and prompt.endswith(tail) and kept else (tokens, b"")

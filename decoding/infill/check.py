@@ -32,21 +32,30 @@ def offset_of(text: str, place: str) -> int:
     return sum(len(each) + 1 for each in lines[: line - 1]) + column - 1
 
 
-def check_hole(store: Any, text: str, at: str, to: str | None = None) -> dict[str, Any]:
-    """What can stand in the hole of a text from `at` up to `to`, JSON-ready.
+def around(text: str, at: str, to: str | None = None) -> tuple[str, str]:
+    """What stands before and behind the hole of a text from `at` up to `to`.
 
-    store : of the text's grammar, or schema. at, to : as `offset_of` has it; without `to` the hole
-        is empty, a cursor.
+    at, to : as `offset_of` has it; without `to` the hole is empty, a cursor.
 
-    has_middle : None if it cannot be told (`open_middle`). words : all of it, for people.
-
-    Raises: IllegalTokenError if no text begins with what comes before; as `offset_of`.
+    Raises: as `offset_of`.
     """
     begin = offset_of(text, at)
     end = begin if to is None else offset_of(text, to)
     if end < begin:
         raise MaskwrightError(f"the hole ends at {to}, before it begins at {at}")
-    before, after = text[:begin].encode(), text[end:].encode()
+    return text[:begin], text[end:]
+
+
+def check_hole(store: Any, text: str, at: str, to: str | None = None) -> dict[str, Any]:
+    """What can stand in the hole of a text from `at` up to `to`, JSON-ready.
+
+    store : of the text's grammar, or schema. at, to : as of `around`.
+
+    has_middle : None if it cannot be told (`open_middle`). words : all of it, for people.
+
+    Raises: IllegalTokenError if no text begins with what comes before; as `around`.
+    """
+    before, after = (part.encode() for part in around(text, at, to))
     facts: dict[str, Any] = {"at": at, "to": to or at, "has_middle": False, "may_be_empty": False, "left_out": None}
     facts |= {"shortest": None, "next": None, "words": ""}
     try:

@@ -28,9 +28,10 @@ from maskwright.decoding.adapters.huggingface import check_same_tokens
 from maskwright.decoding.engines import check_tables
 from maskwright.decoding.generation.completion import Completion, Intervention, intervention
 from maskwright.decoding.generation.generation import Generation, generate
-from maskwright.decoding.generation.healing import split_for_healing
+from maskwright.decoding.generation.healing import heal_prompt
 from maskwright.decoding.generation.logits import Reader, Sampler, likeliest, reader_of
 from maskwright.decoding.generation.options import as_stops, check_names
+from maskwright.decoding.infill.prompts import hole_tokens
 from maskwright.decoding.logits import need_torch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
@@ -204,6 +205,7 @@ def start_completion(
     model: LanguageModel,
     *,
     instruction: str | bytes = "",
+    suffix: str | bytes | None = None,
     constrained: bool = True,
     heal: bool = True,
     canonical: bool | CanonicalTokens = False,
@@ -216,6 +218,8 @@ def start_completion(
     prompt : the beginning of a text of the grammar; bytes must be UTF-8.
     model : the language model.
     instruction : what the model reads before the prompt, and the grammar does not: any text.
+    suffix : what stands behind the text, which is then the middle of one: `store.matcher`. A model
+        with special tokens for holes reads it; others do not.
     constrained : whether to generate under the grammar's masks. False runs the same loop without
         masks; the prompt is checked all the same.
     heal : whether to take back the prompt's last tokens where a longer token could replace them,
@@ -236,20 +240,18 @@ def start_completion(
     check_model(store, model)
     data, text = as_text(prompt)
     max_rollback = max([DEFAULT_ROLLBACK, *map(len, as_stops(options.get("stop", ())))])
-    matcher = store.matcher(max_rollback)
-    read_prompt(matcher, data)
-    tokens = model.tokens_of(as_text(instruction, "the instruction")[1] + text)
-    tail = b""
-    if heal:
-        kept, tail = split_for_healing(model.vocabulary, tokens)
-        # What is no part of the prompt cannot be taken back: a blank that a tokenizer puts before
-        # the text, or an instruction.
-        if tail and data.endswith(tail) and kept:
-            tokens = kept
-            matcher = store.matcher(max_rollback)
-            matcher.advance_bytes(data[: -len(tail)])
-        else:
-            tail = b""
+    read_prompt(store.matcher(max_rollback), data)
+    told = as_text(instruction, "the instruction")[1] + text
+    tokens, tail = None if suffix is None else hole_tokens(model, told, as_text(suffix, "the suffix")[1]), b""
+    if tokens is None:
+        tokens = model.tokens_of(told)
+        tokens, tail = heal_prompt(model.vocabulary, tokens, data) if heal else (tokens, tail)
+    data = data[: len(data) - len(tail)]
+    if suffix is None:
+        matcher = store.matcher(max_rollback)
+        matcher.advance_bytes(data)
+    else:
+        matcher = store.matcher(max_rollback, prefix=data, suffix=suffix)
     if canonical is True and constrained:
         # PERF: what reads the merges of a tokenizer is imported where somebody asks for it
         from maskwright.maskstore.canonical import load_canonical
@@ -262,7 +264,7 @@ def start_completion(
         vocabulary=store.vocabulary,
         heal=tail,
         canonical=None if isinstance(canonical, bool) or not constrained else canonical,
-        names=None if names is None or not constrained else _behind(names, data[: len(data) - len(tail)]),
+        names=None if names is None or not constrained else _behind(names, data),
         **options,
     )
 

@@ -46,4 +46,4 @@ def test_facts_of_a_hole(files: tuple[str, Path]) -> None:
     facts = json.loads(found.stdout)
     assert facts["has_middle"] and facts["shortest"] and not facts["may_be_empty"]
     found = CliRunner().invoke(app, ["complete", grammar, str(path), "--at", "1:4"])
-    assert found.exit_code == 2 and "are for each other" in found.output
+    assert found.exit_code == 2 and "no middle leads to the suffix" in found.output

@@ -9,7 +9,6 @@ import json
 import os
 import shlex
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,10 +87,9 @@ def write_json(target: Path | None, facts: Any) -> bool:
     """
     if target is None:
         return True
-    text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
-    if str(target) == "-":
-        if not is_unicode(sys.stdout):
-            text = json.dumps(facts, indent=2) + "\n"
+    is_shown = str(target) == "-"
+    text = json.dumps(facts, indent=2, ensure_ascii=is_shown and not is_unicode(sys.stdout)) + "\n"
+    if is_shown:
         sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
         return False
     write_text(target, text)
@@ -104,11 +102,6 @@ def is_unicode(stream: Any) -> bool:
         return codecs.lookup(stream.encoding or "utf-8").name.startswith("utf")
     except (AttributeError, LookupError, TypeError):
         return True
-
-
-def seconds_since(begin: float) -> float:
-    """Processor seconds since `begin`, a result of `time.process_time`, rounded to 1 ms."""
-    return round(time.process_time() - begin, 3)
 
 
 def check_writable(*paths: Path | None, inputs: Iterable[object] = (), model: str | None = None) -> None:

@@ -101,15 +101,15 @@ def complete(
     instruction TEXT : What the model reads before the prompt.
     reference R : Who judges the texts: python, python:EXECUTABLE, json, none, or a command that reads one.
     names FOLDER : Allow only Python names that exist in this project.
-    at LINE:COLUMN : With --check, for a hole in the file of --prompt-file, or in that which stands instead of the prompt.
+    at LINE:COLUMN : Write into a hole in the file of --prompt-file, or in that which stands instead of the prompt.
     to LINE:COLUMN : Where the hole ends; it is empty otherwise.
-    check : Ask no model: say whether some middle makes the file whole, the shortest, and what may come first.
+    check : With --at, ask no model: say whether some middle makes the file whole, the shortest, and what may come first.
     device D : cpu, cuda, ...
     """
     begin = time.perf_counter()
-    if check != (at is not None):
-        raise MaskwrightError("--at LINE:COLUMN and --check are for each other: no model writes into a hole yet")
-    prompt, prompt_file = (None, Path(prompt)) if check and prompt is not None else (prompt, prompt_file)
+    if at is None and (check or to is not None):
+        raise MaskwrightError("--check and --to are of a hole: say where it begins by --at LINE:COLUMN")
+    prompt, prompt_file = (None, Path(prompt)) if at is not None and prompt is not None else (prompt, prompt_file)
     source = "/dev/stdin" if prompt_file is None and prompt in (None, "-") else prompt_file
     check_writable(json_file, inputs=(store, tokenizer, counts, source, *files_of_reference(reference)), model=model)
     text = _prompt(prompt, prompt_file)
@@ -120,7 +120,7 @@ def complete(
     from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
     from maskwright.decoding.adapters.huggingface import check_same_tokens
     from maskwright.decoding.generation.options import check_options
-    from maskwright.decoding.infill.check import check_hole
+    from maskwright.decoding.infill.check import around, check_hole
     from maskwright.maskstore.vocabulary import load_vocabulary
 
     check_options(options)
@@ -147,10 +147,14 @@ def complete(
             check_same_tokens(compiled.vocabulary, named)
     if names is not None:
         options["names"] = _python_names(names, prompt_file, store, getattr(compiled, "grammar", grammar))
-    if at is not None:
+    if check and at is not None:
         _say_of_hole(check_hole(compiled or build_or_find(grammar, load_vocabulary(model)), text, at, to), json_file)
-    if compiled is not None:
+    hole = (text, "") if at is None else around(text, at, to)
+    if at is not None:
+        text, options["suffix"] = hole
+    elif compiled is not None:
         _check_prompt(compiled, text, max_tokens, close)
+    if compiled is not None:
         options["counts"] = _counts(counts, compiled)
     check_model_name(model)
     _silence_transformers()
@@ -169,20 +173,16 @@ def complete(
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     _note_what_is_not_seen(instruction + text, loaded, console)
     generation = start_completion(compiled, text, loaded, close=close, stop_when_complete=until_complete, **options)
-    found = generation.run() if compare or is_quiet else _stream(text, generation)
+    found = generation.run() if compare or is_quiet else _stream(hole, generation)
     facts = {
-        "model": loaded.name,
-        "grammar": compiled.name,
-        "instruction": instruction,
-        "prompt": text,
-        "seconds_loading": round(loading, 3),
-        **facts_of(text, found, reference, compiled),
-    }
+        "model": loaded.name, "grammar": compiled.name, "instruction": instruction, "prompt": text, "suffix": hole[1],
+        "seconds_loading": round(loading, 3), **facts_of(found, hole, reference, compiled),
+    }  # fmt: skip
     if compare:
         free = start_completion(compiled, text, loaded, constrained=False, **options).run()
-        facts["unconstrained"] = facts_of(text, free, reference, compiled)
+        facts["unconstrained"] = facts_of(free, hole, reference, compiled)
         if not is_quiet:
-            show_both(text, found, free, facts)
+            show_both(hole, found, free, facts)
     if not is_quiet:
         console.print(summary(found, facts), markup=False, style="dim")
     write_json(json_file, facts)
@@ -274,27 +274,28 @@ def _check_prompt(store: RequestStore, text: str, max_tokens: int, close: bool) 
         check_budget(matcher, matcher.short_ending(), max_tokens)
 
 
-def _stream(prompt: str, generation: Generation) -> Completion:
-    """Print the prompt, then each step of the generation as it comes.
+def _stream(hole: tuple[str, str], generation: Generation) -> Completion:
+    """Print what stands before a text, each step of its generation as it comes, what stands behind.
 
     A UTF-8 sequence that is split between tokens is held back until it is whole.
     """
     console = Console(highlight=False, soft_wrap=True)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    is_terminal = console.is_terminal
-    _write(console, prompt, "dim" if is_terminal else "")
-    last = prompt[-1:]
+    _write(console, hole[0], "dim")
+    last = hole[0][-1:]
     try:
         for step in generation:
             shown = decoder.decode(step.data)
-            _write(console, shown, "yellow" if is_terminal and step.is_closing else "")
+            _write(console, shown, "yellow" if step.is_closing else "")
             last = shown[-1:] or last
     except BaseException:  # also Ctrl-C: its message must begin on a line of its own
         if last not in ("", "\n"):
             _write(console, "\n", "")
         raise
     _write(console, decoder.decode(b"", True), "")
-    if is_terminal:
+    _write(console, hole[1], "dim")
+    last = hole[1][-1:] or last
+    if console.is_terminal:
         console.print()
     elif last not in ("", "\n"):  # what is said of the text is a line of its own
         print(file=sys.stderr)
@@ -327,11 +328,12 @@ REASONS = {
 """Reason why a completion ended -> words for the summary."""
 
 
-def facts_of(prompt: str, found: Completion, reference: str | None, store: RequestStore) -> dict[str, Any]:
-    """What is said of a completion, JSON-ready."""
-    whole = prompt + found.data.decode(errors="replace")
+def facts_of(found: Completion, hole: tuple[str, str], reference: str | None, store: RequestStore) -> dict[str, Any]:
+    """What is said of a completion, JSON-ready. hole : what stands before and behind it."""
+    written = found.data.decode(errors="replace")
+    whole = written.join(hole)
     return {
-        "completion": found.data.decode(errors="replace"),
+        "completion": written,
         "closing": found.closing.decode(errors="replace"),
         "reason": found.reason,
         "is_complete": found.is_complete,
@@ -379,7 +381,7 @@ def judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | N
     return {"by": judge.name, "answer": found.answer, "message": found.message}
 
 
-def show_both(prompt: str, found: Completion, free: Completion, facts: dict[str, Any]) -> None:
+def show_both(hole: tuple[str, str], found: Completion, free: Completion, facts: dict[str, Any]) -> None:
     """Print what was written under masks beside what the model writes without."""
     table = Table(expand=True)
     both = (("under the grammar", found, facts), ("without masks", free, facts["unconstrained"]))
@@ -388,7 +390,7 @@ def show_both(prompt: str, found: Completion, free: Completion, facts: dict[str,
     cells = []
     for _, each, said in both:
         kept = each.data[: len(each.data) - len(each.closing)].decode(errors="replace")
-        cells.append(Text.assemble((prompt, "dim"), kept, (said["closing"], "yellow")))
+        cells.append(Text.assemble((hole[0], "dim"), kept, (said["closing"], "yellow"), (hole[1], "dim")))
     table.add_row(*cells)
     if facts["verdict"] is not None:
         table.add_section()

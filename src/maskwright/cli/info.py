@@ -15,7 +15,6 @@ from maskwright.cli.common import (
     check_writable,
     load_or_build_store,
     progress_bars,
-    seconds_since,
     show,
     write_json,
 )
@@ -51,7 +50,7 @@ def info(
             show(report, json_file)
             return
         loaded = build_or_find(given, tokenizer, rules, refresh)
-    seconds = seconds_since(begin)
+    seconds = round(time.process_time() - begin, 3)
     if tokenizer is None:
         facts = store_info(store)
     else:
