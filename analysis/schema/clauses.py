@@ -8,7 +8,9 @@ decide it. PERF: a schema of n such cases meets each with each, and each with "n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -169,6 +171,11 @@ def _listed(kind: str, one: c.Among, other: c.Among) -> c.Clause | None:
     return (c.Among(values, True),) if values else None
 
 
+def _listing(clause: c.Clause) -> Values | None:
+    """The scalars that a clause lists, some of which it has; None if it lists none."""
+    return next((one.values for one in clause if one.__class__ is c.Among and one.is_among), None)
+
+
 def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
     """The clauses without repetitions, and without those that ask for more than another one.
 
@@ -180,8 +187,16 @@ def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
         distinct.setdefault(frozenset(clause), clause)
     if not 1 < len(distinct) <= 300:
         return tuple(distinct.values())
-    if not any(isinstance(one, c.SEEN) for whole in distinct for one in whole):
-        return tuple(clause for whole, clause in distinct.items() if not any(other < whole for other in distinct))
+    if not any([one.__class__ in c.SEEN for whole in distinct for one in whole]):
+        # PERF: a clause is looked up by its rarest constraint, which those with more have, too
+        counts = Counter([one for whole in distinct for one in whole])
+        by_rarest: dict[c.Constraint | None, list[frozenset[c.Constraint]]] = {}
+        for whole in distinct:
+            by_rarest.setdefault(min(whole, key=counts.__getitem__, default=None), []).append(whole)
+        return tuple([
+            clause for whole, clause in distinct.items()
+            if not any([other < whole for one in (None, *whole) for other in by_rarest.get(one, ())])
+        ])  # fmt: skip
     parts = []  # what each asks for, and what counts as evaluated in it
     for whole in distinct:
         seen = frozenset(one for one in whole if isinstance(one, c.SEEN))
@@ -197,6 +212,9 @@ def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
 
 Values = frozenset[Any]
 """Scalars, equal where they are the same in JSON."""
+FEW_TAGGED = 8
+"""Among fewer clauses no tag is looked for."""
+_NO_TAG = object()
 
 
 def listed(normal: c.Normal) -> Values | None:
@@ -265,6 +283,44 @@ class Cases:
                 ]  # fmt: skip
                 kept.append((case, clause))
         return tuple([clause for _, clause in kept])
+
+    def partners(self, kind: str, left: Sequence[c.Clause], right: Sequence[c.Clause]) -> Iterator[Sequence[int]]:
+        """For each clause on the left the numbers of those on the right that may share a value.
+
+        Others have none in common, as far as one list tells: of a scalar, of a required member, or
+        of the names that members may have.
+
+        PERF: n clauses with a constant each meet n others in O(n) pairs.
+        """
+        ours: list[Iterable[Any] | None] = []
+        theirs: list[Iterable[Any] | None] = []
+        if len(left) * len(right) <= FEW_TAGGED**2:
+            pass
+        elif kind == c.OBJECT:
+            ours, theirs = self._tags([*map(self.of, left)], [*map(self.of, right)])
+        else:
+            ours, theirs = ([_listing(clause) for clause in side] for side in (left, right))
+        by_tag: dict[Any, list[int]] = {}
+        for number, tags in enumerate(theirs):
+            for tag in (_NO_TAG,) if tags is None else tags:
+                by_tag.setdefault(tag, []).append(number)
+        for tags in ours or itertools.repeat(None, len(left)):
+            if tags is None or not by_tag:
+                yield range(len(right))
+            else:
+                yield sorted({number for tag in (_NO_TAG, *tags) for number in by_tag.get(tag, ())})
+
+    @staticmethod
+    def _tags(left: list[Case], right: list[Case]) -> tuple[list[Iterable[Any] | None], list[Iterable[Any] | None]]:
+        """For each case what tells it from those of the other side with which it shares nothing."""
+        required = Counter([name for case in right for name in case.required])
+        tagged = Counter([name for case in right for name in case.required if case.among.get(name)])
+        name = max(tagged, key=lambda one: (tagged[one], one), default="")
+        if tagged[name] >= FEW_TAGGED:
+            theirs = [case.among.get(name) if name in case.required else None for case in right]
+            return [case.among.get(name) for case in left], theirs
+        rarest = [min(case.required, key=lambda one: (required[one], one), default=None) for case in right]
+        return [case.names for case in left], [None if one is None else (one,) for one in rarest]
 
     def _made(self, clause: c.Clause) -> Case:
         among: dict[str, Values] = {}

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import (
+    are_others_left,
+    can_one_close,
+    has_bit,
+    is_any_left,
+    is_key_left,
+    leave_listed,
+    leave_others,
+    out_bits,
+    set_bit,
+)
 from maskwright.decoding.schema._literal_kernels import literal_byte
 from maskwright.maskstore.schema import layout
 
@@ -62,18 +71,6 @@ def begin_marks(memory: Int32, link: int) -> None:
     memory[c.PARTS] = 0
     memory[c.WHOLES] = 0
     memory[c.IS_DEEP] = 0
-
-
-@kernel(forceinline=True)
-def has_bit(array: Int32, at: int, number: int) -> bool:
-    """A bit of the words at an offset."""
-    return (array[at + (number >> 5)] >> (number & 31)) & 1 != 0
-
-
-@kernel
-def set_bit(array: Int32, at: int, number: int) -> None:
-    """Set a bit of the words at an offset."""
-    array[np.uint64(at + (number >> 5))] |= np.int32(np.uint32(1) << np.uint32(number & 31))
 
 
 @kernel
@@ -204,6 +201,8 @@ def is_full(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
 @kernel
 def is_open(table: Int32, memory: Int32, frame: int, shape: int, key: int) -> bool:
     """Whether a named key may still come to an object."""
+    if table[shape + layout.ALTERNATIVES] >= 0:
+        return is_key_left(table, memory, frame, shape, key)
     if table[table[shape + layout.VALUES] + key] < 0:
         return False
     is_required = has_bit(table, table[shape + layout.REQUIRED], key)
@@ -255,6 +254,8 @@ def are_others_open(table: Int32, memory: Int32, frame: int, shape: int) -> bool
     """Whether a key that is not named may still come."""
     if table[shape + layout.N_OTHERS] == 0:
         return False
+    if table[shape + layout.ALTERNATIVES] >= 0:
+        return are_others_left(table, memory, frame, shape, -1)
     is_wanted = told_apart(table, memory, frame) + 1 < 1 << table[shape + layout.N_WANTED]
     if not is_wanted and is_full(table, memory, frame, shape):
         return False
@@ -278,6 +279,8 @@ def can_go_on(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
 @kernel(forceinline=True)
 def can_close(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
     """Whether an object may end."""
+    if table[shape + layout.ALTERNATIVES] >= 0:
+        return can_one_close(table, memory, frame, shape)
     return memory[frame + c.MISSING] == 0 and memory[frame + c.COUNT] >= table[shape + layout.LEAST]
 
 
@@ -305,6 +308,26 @@ def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) ->
     if has_bit(table, table[shape + layout.REQUIRED], key):
         memory[found + c.MISSING] -= 1
     return found
+
+
+@kernel
+def add_by_rule(table: Int32, memory: Int32, frame: int, shape: int, key: int, rule: int) -> int:
+    """The frame of an object of alternatives with one more member; -1 if none of them is left.
+
+    key : as in `add_member`. rule : the number of one of its rules, behind those of the classes.
+    """
+    block, top = table[shape + layout.ALTERNATIVES], memory[c.TOP]
+    found, n_classes = add_member(table, memory, frame, shape, key), table[block + layout.N_CLASSES_OF_OTHERS]
+    if rule < n_classes:
+        at = table[block + layout.CLASSES] + rule * (1 + (table[block] + 31 >> 5))
+        is_left = leave_others(table, memory, shape, found, key, at)
+    else:
+        listed = table[table[table[block + layout.RULES] + key] + 2 + 2 * (rule - n_classes)]
+        is_left = leave_listed(table, memory, frame, shape, found, listed)
+    if is_left:
+        return found
+    memory[c.TOP] = top
+    return -1
 
 
 # ---- Arrays.
@@ -416,10 +439,12 @@ def add_item(table: Int32, memory: Int32, frame: int, marked: int) -> int:
 @kernel
 def is_literal_open(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> bool:
     """Whether a literal may stand here: it may not where it is an item that has been there."""
-    numbers = table[shape + layout.UNIQUE_NUMBERS]
-    if numbers < 0:
+    numbers, leaves = table[shape + layout.UNIQUE_NUMBERS], table[shape + layout.LEAVES]
+    if numbers < 0 and leaves < 0:
         return True
     mark(memory, frame, 2)
+    if leaves >= 0:
+        return is_any_left(table, memory, out_bits(table, frame, memory[frame + c.SHAPE]), table[leaves + number])
     return not has_bit(memory, frame + c.BITS, table[numbers + number])
 
 
@@ -434,7 +459,7 @@ def is_any_literal_open(table: Int32, memory: Int32, frame: int, shape: int, low
             if not is_remembered(memory, frame, literal_byte(table, literals, number, 0), NO_STRING):
                 return True
         return False
-    if table[shape + layout.UNIQUE_NUMBERS] < 0:
+    if table[shape + layout.UNIQUE_NUMBERS] < 0 and table[shape + layout.LEAVES] < 0:
         return True
     mark(memory, frame, 2)
     for number in range(low, high):  # noqa: SIM110 (for compiled code)
@@ -446,10 +471,13 @@ def is_any_literal_open(table: Int32, memory: Int32, frame: int, shape: int, low
 @kernel
 def use_literal(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> int:
     """The frame around a literal that has ended."""
-    numbers = table[shape + layout.UNIQUE_NUMBERS]
-    if numbers < 0:
+    numbers, leaves = table[shape + layout.UNIQUE_NUMBERS], table[shape + layout.LEAVES]
+    if numbers < 0 and leaves < 0:
         return frame
     mark(memory, frame, 2)
     found = replace_frame(table, memory, frame)
+    if leaves >= 0:
+        leave_listed(table, memory, frame, memory[frame + c.SHAPE], found, table[leaves + number])
+        return found
     set_bit(memory, found + c.BITS, table[numbers + number])
     return found

@@ -7,8 +7,9 @@ from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.spacing import EITHER
 from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import has_bit, set_bit
 from maskwright.decoding.schema._begin_kernels import begin_thread
-from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, has_bit, note_mark, set_bit
+from maskwright.decoding.schema._frame_kernels import begin_marks, frame_at, note_mark
 from maskwright.decoding.schema._literal_kernels import literal_length, narrow
 from maskwright.decoding.schema._memo_kernels import (
     answer,
@@ -275,7 +276,9 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
     automaton = table[shape + layout.KEY_AUTOMATON]
     if automaton < 0:
         add_row(work, mask, rows, 0, voc[layout.CONTENT_ROW])
-        if table[shape + layout.N_WANTED] == 0:  # else several threads stand behind a key
+        if (
+            table[shape + layout.N_WANTED] == 0 and table[shape + layout.ALTERNATIVES] < 0
+        ):  # else several threads stand behind a key
             return list_key_closers(voc, table, automata, memory, work, at)
     elif work[at + c.AUTOMATON] != 0:
         row = row_of(voc, automata, automaton, -1, work[at + c.AUTOMATON], 0, -1, False, work)

@@ -13,7 +13,9 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import unite_left
 from maskwright.decoding.schema._frame_kernels import copy_frame, frame_at, frame_words, n_frames, told_apart
+from maskwright.maskstore.schema import layout
 
 CLASS_LINK, CLASS_NEXT, CLASS_LAST = 0, 1, 2
 """Of a thread that is merged: its link; the next thread that is equal, or -1; of the first of such
@@ -149,13 +151,18 @@ def add_frame(table: Int32, memory: Int32, work: Int32, stamp: int, n: int, fram
             parent = unite_links(memory, memory[other + c.PARENT], memory[frame + c.PARENT])
             if parent < 0:
                 return parent
-            if parent != memory[other + c.PARENT] and other < top:
+            is_wide = (
+                shape >= 0 and table[shape + layout.KIND] == layout.OBJECTS and table[shape + layout.ALTERNATIVES] >= 0
+            )
+            if (is_wide or parent != memory[other + c.PARENT]) and other < top:
                 if memory[c.TOP] + frame_words(table, shape) > len(memory):
                     return -1 - c.NO_ROOM
                 other = copy_frame(table, memory, other)
                 work[frames + number] = other
             memory[other + c.PARENT] = parent
             memory[other + c.HOLDS] |= memory[frame + c.HOLDS]
+            if is_wide:
+                unite_left(table, memory, shape, other, frame)
             return n
         place = (place + 1) & (c.N_PLACES - 1)
     if n == c.MOST_READINGS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
-from maskwright.decoding.schema._frame_kernels import has_bit
+from maskwright.decoding.schema._alternative_kernels import has_bit
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step
 from maskwright.decoding.schema._walk_kernels import room_for_byte

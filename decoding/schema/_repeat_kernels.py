@@ -13,15 +13,14 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import has_bit, set_bit
 from maskwright.decoding.schema._frame_kernels import (
     add_frames,
     frame_at,
-    has_bit,
     has_remembered_length,
     is_remembered,
     is_tracked,
     n_frames,
-    set_bit,
 )
 from maskwright.decoding.schema._read_kernels import clear_if_refused
 from maskwright.decoding.schema._scarce_kernels import BITS_OF_HASH, refuse_scarce

@@ -5,9 +5,9 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import set_bit
 from maskwright.decoding.schema._automaton_kernels import can_have_length, next_state
 from maskwright.decoding.schema._base_kernels import FIRST_LEAD, FIRST_WIDE, loop_groups, write_bases
-from maskwright.decoding.schema._frame_kernels import set_bit
 from maskwright.decoding.schema._memo_kernels import ROW, find, insert
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE

@@ -12,8 +12,9 @@ from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.lengths import ENDLESS, FOR_EVER
 from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import has_bit, set_bit
 from maskwright.decoding.schema._automaton_kernels import end_of, least_left, n_left, next_state
-from maskwright.decoding.schema._frame_kernels import add_frames, has_bit, set_bit
+from maskwright.decoding.schema._frame_kernels import add_frames
 from maskwright.decoding.schema._left_kernels import is_key_left
 from maskwright.decoding.schema._memo_kernels import find, insert, keep_room
 from maskwright.decoding.schema._read_kernels import clear_if_refused

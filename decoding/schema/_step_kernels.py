@@ -10,6 +10,7 @@ from maskwright.decoding.schema._automaton_kernels import end_of, next_state
 from maskwright.decoding.schema._begin_kernels import begin_gap, begin_item, begin_thread, begin_value
 from maskwright.decoding.schema._frame_kernels import (
     NO_STRING,
+    add_by_rule,
     add_member,
     are_others_open,
     can_frame_end,
@@ -120,6 +121,8 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
         mark(memory, frame, 2)
         if not is_open(table, memory, frame, shape, key):
             return 0
+        if table[shape + layout.ALTERNATIVES] >= 0:
+            return begin_by_rules(table, automata, memory, work, to, key, False)
         node = table[table[shape + layout.VALUES] + key]
         begin_gap(table, work, to, add_member(table, memory, frame, shape, key), c.COLON, node)
         return 1
@@ -132,6 +135,8 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
     is_noted = table[shape + layout.TRACKS_KEYS] != 0 and memory[c.LIMIT] == 0
     if is_noted and is_remembered(memory, frame, first, second):
         return 0
+    if table[shape + layout.ALTERNATIVES] >= 0:
+        return begin_by_rules(table, automata, memory, work, to, -1, is_noted)
     n, n_wanted, there = 0, table[shape + layout.N_WANTED], told_apart(table, memory, frame)
     if n_wanted > 0:
         mark(memory, frame, 2)
@@ -144,6 +149,36 @@ def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) 
         if is_noted:
             remember_key(automata, automaton, state, memory, after, first, second)
         begin_gap(table, work, to + n * c.THREAD, after, c.COLON, node)
+        n += 1
+    return n
+
+
+@kernel
+def begin_by_rules(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, key: int, is_noted: bool) -> int:
+    """`end_key` in an object of alternatives: a thread for each node that the member may be of.
+
+    key : the named key, or -1. is_noted : whether it is remembered.
+
+    Returns their number; if there are more than `MOST_READINGS`, some are left out.
+    """
+    frame, shape = work[to + c.LINK], work[to + c.SHAPE_OF]
+    first, second = work[to + c.HASH_1], work[to + c.HASH_2]
+    block, n = table[shape + layout.ALTERNATIVES], 0
+    n_classes = table[block + layout.N_CLASSES_OF_OTHERS]
+    rules = table[table[block + layout.RULES] + key] if key >= 0 else 0
+    mark(memory, frame, 2)
+    for rule in range(n_classes + (table[rules] if key >= 0 else 0)):
+        at = rules + 1 + 2 * (rule - n_classes)
+        if rule < n_classes:
+            at = table[block + layout.CLASSES] + rule * (1 + (table[block] + 31 >> 5))
+        if table[at] < 0 or n > c.MOST_READINGS:
+            continue
+        after = add_by_rule(table, memory, frame, shape, key, rule)
+        if after < 0:
+            continue
+        if is_noted:
+            remember_key(automata, -1, 0, memory, after, first, second)
+        begin_gap(table, work, to + n * c.THREAD, after, c.COLON, table[at])
         n += 1
     return n
 

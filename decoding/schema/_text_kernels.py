@@ -6,9 +6,10 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.spacing import GOES_ON
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import set_bit
 from maskwright.decoding.schema._automaton_kernels import end_of
 from maskwright.decoding.schema._begin_kernels import begin_text
-from maskwright.decoding.schema._frame_kernels import frame_words, is_literal_open, set_bit
+from maskwright.decoding.schema._frame_kernels import frame_words, is_literal_open
 from maskwright.decoding.schema._literal_kernels import literal_length
 from maskwright.decoding.schema._memo_kernels import reset_memo
 from maskwright.decoding.schema._read_kernels import keep_state, note_history, read

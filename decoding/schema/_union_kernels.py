@@ -9,7 +9,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
-from maskwright.decoding.schema._frame_kernels import set_bit
+from maskwright.decoding.schema._alternative_kernels import set_bit
 from maskwright.decoding.schema._mask_kernels import mask_of
 from maskwright.decoding.schema._memo_kernels import find, insert
 from maskwright.maskstore.schema import layout

@@ -8,7 +8,8 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
-from maskwright.decoding.schema._frame_kernels import has_bit, mark, n_frames, set_bit
+from maskwright.decoding.schema._alternative_kernels import has_bit, set_bit
+from maskwright.decoding.schema._frame_kernels import mark, n_frames
 from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step

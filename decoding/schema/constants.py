@@ -12,7 +12,7 @@ A *link* is a frame, or a *fork*: several frames, for readings that differ only 
 them. Threads have links, and frames have them to what is around, so alternatives inside one another
 do not multiply: each level has its own. A fork is the number of its frames, `FORK_SHAPE`, and they.
 INVARIANT: all frames of one level of nesting have read the same text. So those of one shape agree,
-but for what `told_apart` tells.
+but for what `told_apart` tells, and for the alternatives that are out (`_alternative_kernels`).
 
 A *cell* is one remembered key or item: the cell before it, `CELL_SHAPE`, two hashes, and the number
 of characters of an item.
@@ -85,7 +85,7 @@ state of the automaton; a hash of what has been read."""
 VALUE, AFTER, OBJECT_FIRST, KEY, COLON, ARRAY_FIRST, STRING, KEY_STRING, NUMBER, SPELLING = range(10)
 """The modes: before a value; behind one; behind `{`; behind the comma of an object; behind a key;
 behind `[`; within a string, a key, a number, and `true`, `false` or `null`."""
-MOST_READINGS = 512
+MOST_READINGS = 2048
 """The most threads of a text after each byte, and the most frames of a fork."""
 MOST_THREADS = 2 * MOST_READINGS + 2 * MOST_SHAPES
 """The room for threads: they are counted behind each thread, and behind each of its frames, which
@@ -109,7 +109,7 @@ RESERVE = 21
 STAMP, PLACES, CLASSES, FRONT_1, FRONT_2 = 22, 23, 24, 25, 26
 """For merging: what marks the places in use; `N_PLACES` places, each a stamp and a number; for each
 thread `CLASS` integers. Two lists of frames."""
-N_PLACES, CLASS = 4096, 3
+N_PLACES, CLASS = 8192, 3
 LEADS, BASES, UTF8_STATES, MASKS = 27, 28, 29, 30
 """For the base of a row: the states that groups of characters lead to, what stands for these, and
 the states within a character. The masks of a text's threads."""

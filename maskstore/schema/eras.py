@@ -153,7 +153,7 @@ class Era:
             n_bytes = sum(map(len, shape.texts))
             is_short = len(shape.texts) <= _SHORT and n_bytes <= _SHORT * _EACH
             key = shape.texts if is_short else (digest(shape.texts),)
-            made = Leaf(shape, [kind, of((kind, is_short, key)), -1, -1], None, None, shape.texts)
+            made = Leaf(shape, [kind, of((kind, is_short, key)), -1, -1, -1], None, None, shape.texts)
         elif isinstance(shape, Numbers):
             array = self.automaton(shape.automaton)
             content = of(("numbers", int(array[layout.AUTOMATON_ID])))

@@ -46,6 +46,8 @@ SPACING_ROW = 6
 NODE_ID, NODE_SIZE, NODE_SHAPES = 0, 1, 2
 MOST_SHAPES = 512
 """BOUND: the shapes of a node."""
+MOST_APART = 32
+"""Where a node has more shapes of objects, those that are simple become one: their union."""
 
 # ---- A shape: its kind, its content id, then by kind.
 
@@ -56,20 +58,40 @@ STRINGS, STRING_LITERALS, SPELLINGS, NUMBERS, OBJECTS, ARRAYS = range(6)
 STRING_AUTOMATON, STRING_LEAST, STRING_MOST, STRING_LENGTHS = 2, 3, 4, 5
 # NUMBERS: automaton
 NUMBER_AUTOMATON = 2
-# STRING_LITERALS and SPELLINGS: literals, and the number of each in a set of unique items, or -1
-LITERALS, UNIQUE_NUMBERS = 2, 3
+# STRING_LITERALS and SPELLINGS: literals; the number of each in a set of unique items, or -1; the
+# offsets of lists of the alternatives of the object around it that each leaves, or -1
+LITERALS, UNIQUE_NUMBERS, LEAVES = 2, 3, 4
 
 # OBJECTS
 N_KEYS, KEYS, N_WORDS, N_REQUIRED, LEAST, MOST = 2, 3, 4, 5, 6, 7
 N_OTHERS, OTHERS, KEY_AUTOMATON = 8, 9, 10
-REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES, N_WANTED = 11, 12, 13, 14, 15, 16, 17, 18
+REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES, N_WANTED, ALTERNATIVES = (
+    11,
+    12,
+    13,
+    14,
+    15,
+    16,
+    17,
+    18,
+    19,
+)
 # KEYS: literals. N_WORDS: the words of bits of a frame. N_WANTED: how many members are wanted: the
 # bits of these are the last word, N_REQUIRED counts them. OTHERS: the offset of the nodes of the
 # classes, and behind these of those for each of them. REQUIRED: that of the required keys' bits.
 # VALUES: of the keys' nodes. RANKS: of the keys' ranks, or -1. N_RANKED: the number of ranks.
 # NEXT_REQUIRED: for each rank the least one from there on of a required key, or N_RANKED.
 # TRACKS_KEYS: whether other keys are remembered. N_NAMES: the number of other keys, -1 for
-# infinitely many.
+# infinitely many. ALTERNATIVES: -1, or of a union the offset of its N alternatives.
+
+N_CLASSES_OF_OTHERS, CLASSES, RULES, EACH = 1, 2, 3, 4
+EACH_SIZE = 3
+# Of alternatives: N; the number of classes of them whose other keys have the same node, and their
+# offset: for each that node, and N bits; the offset of each key's rules; then for each alternative
+# the least number of members, the list of the keys that it requires, and whether it has other keys.
+# The rules of a key: their number, and for each a node, or -1, and a list of alternatives, in which
+# the key's member is of that node: of what they have of other keys it is none. A list: its size,
+# and then it.
 
 # ARRAYS (LEAST and MOST as those of objects)
 N_PREFIX, PREFIX, ITEMS, N_UNIQUE = 2, 3, 4, 5

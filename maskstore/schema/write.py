@@ -85,13 +85,14 @@ class _Writer:
         self._literals: dict[tuple[bytes, ...], int] = {}
         self.out = _header(texts.spacing, self.era)
         self.out[layout.ESCAPES] = ESCAPES[texts.escapes]
+        self.shapes = [_united(shapes) for shapes in self.graph.nodes]
         self.nodes = self._lay_out_nodes()
         self.out[layout.ROOT] = self.nodes[self.graph.root]
 
     def _lay_out_nodes(self) -> list[int]:
         """The offset of each node, and -1 for `NO_NODE`; their shapes are written later."""
         found, at, out = [], len(self.out), self.out
-        for shapes in self.graph.nodes:
+        for shapes in self.shapes:
             found.append(at)
             n = len(shapes)
             out += (0, n, 0) if n == 1 else (0, n, *[0] * n)
@@ -103,7 +104,7 @@ class _Writer:
         """The arrays. Raises: as `write_schema`."""
         out, most_words = self.out, 16
         placed: dict[int, int] = {}
-        for node, shapes in enumerate(self.graph.nodes):
+        for node, shapes in enumerate(self.shapes):
             look()
             at, words = self.nodes[node], 0
             ids: list[int] = []
@@ -113,7 +114,9 @@ class _Writer:
                     found = placed[id(shape)] = self._shape(shape)
                 out[k] = found
                 kind = out[found]
-                if kind == layout.OBJECTS:
+                if shape.__class__ is list:
+                    words += (16 + out[found + layout.N_WORDS]) * self._most_rules(found)
+                elif kind == layout.OBJECTS:
                     words += (12 + out[found + layout.N_WORDS]) * (1 + out[found + layout.N_WANTED])
                 elif kind == layout.ARRAYS:
                     words += 12 + (out[found + layout.N_UNIQUE] + 31 >> 5)
@@ -133,7 +136,9 @@ class _Writer:
         automata.setflags(write=False)
         return SchemaTable(table, automata, self.era.number)
 
-    def _shape(self, shape: Shape) -> int:
+    def _shape(self, shape: Shape | list[Objects]) -> int:
+        if isinstance(shape, list):
+            return self._alternatives(shape)
         if isinstance(shape, Objects):
             return self._object(shape)
         return self._array(shape) if isinstance(shape, Arrays) else self._leaf(shape)
@@ -179,7 +184,7 @@ class _Writer:
         out += [numbers[_unique_key(is_string, text)] for text in shape.texts]
         literals = self.literals(shape.texts)
         at = len(out)
-        out += (kind, self.new_id(), literals, unique)
+        out += (kind, self.new_id(), literals, unique, -1)
         return at
 
     def _ranked(self, shape: Objects, ranks: tuple[int, ...]) -> tuple[int, int, int]:
@@ -228,8 +233,97 @@ class _Writer:
         out += (  # in the order of `layout`
             layout.OBJECTS, self.new_id(), n, keys, n_words, n_required, min(shape.least, 1 << 30), most,
             n_others, others, automaton, required, values, ranks, next_required, n_ranked, int(n_others > 0), n_names,
-            n_wanted,
+            n_wanted, -1,
         )  # fmt: skip
+        return at
+
+    def _alternatives(self, shapes: list[Objects]) -> int:
+        """Writes the union of some objects (`layout.ALTERNATIVES`)."""
+        out, nodes, n = self.out, self.nodes, len(shapes)
+        keys = tuple(sorted({key for shape in shapes for key in shape.keys}))
+        place = {key: number for number, key in enumerate(keys)}
+        rules: list[dict[int, list[int]]] = [{} for _ in keys]
+        classes: dict[int, list[int]] = {}
+        each: list[int] = []
+        for number, shape in enumerate(shapes):
+            for key, node in zip(shape.keys, shape.values, strict=True):
+                rules[place[key]].setdefault(node, []).append(number)
+            if shape.others:
+                classes.setdefault(shape.others[0], []).append(number)
+            required = [place[key] for key, is_required in zip(shape.keys, shape.required, strict=True) if is_required]
+            each += (min(shape.least, 1 << 30), self._list(required), int(len(shape.others) > 0))
+        of_keys = []
+        for by_node in rules:
+            written = [(nodes[node], numbers) for node, numbers in by_node.items()]
+            is_listed = [node >= 0 and self._is_listed(node) for node in by_node]
+            if is_listed.count(True) > 1:
+                written = [one for one, listed in zip(written, is_listed, strict=True) if not listed]
+                some = {
+                    node: numbers for (node, numbers), listed in zip(by_node.items(), is_listed, strict=True) if listed
+                }
+                written.append(
+                    (self._leaving(some), sorted({number for numbers in some.values() for number in numbers}))
+                )
+            parts = [part for node, numbers in written for part in (node, self._list(numbers))]
+            of_keys.append(len(out))
+            out += (len(written), *parts)
+        at_rules = len(out)
+        out += of_keys
+        at_classes = len(out)
+        for node, numbers in classes.items():
+            out += (nodes[node], *_bits(tuple(map(set(numbers).__contains__, range(n)))))
+        required_bits = len(out)
+        out += _bits((False,) * len(keys))
+        block = len(out)
+        out += (n, len(classes), at_classes, at_rules, *each)
+        literals = self.literals(keys)
+        at = len(out)
+        out += (  # in the order of `layout`
+            layout.OBJECTS, self.new_id(), len(keys), literals, (len(keys) + 31 >> 5) + (n + 31 >> 5), 0,
+            max(each[::layout.EACH_SIZE]), -1, len(classes), -1, -1, required_bits, -1, -1, -1, 0, int(len(classes) > 0),
+            -1 if classes else 0, 0, block,
+        )  # fmt: skip
+        return at
+
+    def _most_rules(self, at: int) -> int:
+        """The most frames that a key's end makes in the object at an offset, of alternatives."""
+        block, out = self.out[at + layout.ALTERNATIVES], self.out
+        rules = out[block + layout.RULES]
+        most = max((out[out[rules + key]] for key in range(out[at + layout.N_KEYS])), default=0)
+        return 2 + most + out[block + layout.N_CLASSES_OF_OTHERS]
+
+    def _is_listed(self, node: int) -> bool:
+        return all([shape.__class__ in (StringLiterals, Spellings) for shape in self.graph.nodes[node]])
+
+    def _leaving(self, nodes: dict[int, list[int]]) -> int:
+        """Writes the node of all literals of some nodes, with what each leaves. Returns its offset.
+
+        nodes : of literals -> the alternatives in which a member is of it.
+        """
+        out, shapes = self.out, []
+        for kind, shape_kind in ((layout.STRING_LITERALS, StringLiterals), (layout.SPELLINGS, Spellings)):
+            found: dict[bytes, dict[int, None]] = {}
+            for node, numbers in nodes.items():
+                for shape in self.graph.nodes[node]:
+                    if isinstance(shape, shape_kind):
+                        for text in shape.texts:
+                            found.setdefault(text, {}).update(dict.fromkeys(numbers))
+            if found:
+                texts = tuple(sorted(found))
+                lists = [self._list(sorted(found[text])) for text in texts]
+                leaves = len(out)
+                out += lists
+                literals = self.literals(texts)
+                shapes.append(len(out))
+                out += (kind, self.new_id(), literals, -1, leaves)
+        at = len(out)
+        out += (self.new_id(), len(shapes), *shapes)
+        return at
+
+    def _list(self, numbers: list[int]) -> int:
+        """Writes a list: its size, and then it."""
+        at = len(self.out)
+        self.out += (len(numbers), *numbers)
         return at
 
     def _array(self, shape: Arrays) -> int:
@@ -266,7 +360,7 @@ class _Writer:
 
         Raises: LimitError if an item has more shapes than the engine has room for.
         """
-        out, places, sizes = self.out, [], self.graph.nodes
+        out, places, sizes = self.out, [], self.shapes
         for state in shape.states:
             nodes = [node_of(node) for node, _ in state.moves]  # written before the state
             if sum([len(sizes[node]) for node, _ in state.moves]) > 2 * layout.MOST_SHAPES:
@@ -330,6 +424,23 @@ class _Writer:
         return node_of
 
 
+def _united(shapes: tuple[Shape, ...]) -> list[Any]:
+    """The shapes of a node as they are written: a list of objects is their union."""
+    simple = (
+        [shape for shape in shapes if isinstance(shape, Objects) and _is_simple(shape)]
+        if len(shapes) > layout.MOST_APART
+        else []
+    )
+    if len(simple) <= layout.MOST_APART:
+        return list(shapes)
+    return [*[shape for shape in shapes if not (isinstance(shape, Objects) and _is_simple(shape))], simple]
+
+
+def _is_simple(shape: Objects) -> bool:
+    """Whether members alone decide what may come, in any order and number."""
+    return shape.ranks is None and shape.key_automaton is None and shape.most is None and not shape.wanted
+
+
 def _unique_key(is_string: bool, text: bytes) -> bytes:
     return b'"' + text if is_string else text
 
@@ -364,13 +475,14 @@ def write_schema(texts: Texts) -> SchemaTable:
     `layout.MOST_SHAPES` shapes, or as `length_table`.
     Cost: O(the schema's size); 3 us for each node.
     """
-    most = max(map(len, texts.graph.nodes))
+    writer = _Writer(texts)
+    most = max(map(len, writer.shapes))
     if most > layout.MOST_SHAPES:
         raise LimitError(
             f"the values of a subschema have {most:,} shapes, and {layout.MOST_SHAPES} can be told apart: use fewer alternatives (anyOf, "
             "oneOf, if, dependencies) in one place"
         )
-    return _Writer(texts).write()
+    return writer.write()
 
 
 def write_text(automaton: Dfa) -> SchemaTable:
