@@ -310,6 +310,30 @@ class Cases:
             else:
                 yield sorted({number for tag in (_NO_TAG, *tags) for number in by_tag.get(tag, ())})
 
+    def possibly_met(self, normals: list[c.Normal]) -> list[tuple[int, int]]:
+        """The pairs i > j of normals that may have a value in common, in order.
+
+        PERF: constants tell most apart, of objects and of scalars.
+        """
+        found: set[tuple[int, int]] = set()
+        for kind in c.TYPES:
+            clauses = [(clause, i) for i, normal in enumerate(normals) for clause in normal.get(kind, ())]
+            each = [clause for clause, _ in clauses]
+            for (_, i), others in zip(clauses, self.partners(kind, each, each), strict=True):
+                found.update([(i, clauses[number][1]) for number in others if clauses[number][1] < i])
+        return sorted(found)
+
+    def condition(self, part: c.Normal) -> str | None:
+        """The name whose member tells two clauses of objects apart; None if there are others."""
+        clauses = part.get(c.OBJECT, ())
+        if len(clauses) != 2 or any([len(some) > 1 for kind, some in part.items() if kind != c.OBJECT]):
+            return None
+        for one, other in itertools.permutations(map(self.of, clauses)):
+            for name, values in other.none_of.items():
+                if name in other.required and one.among.get(name) == values:
+                    return name
+        return None
+
     @staticmethod
     def _tags(left: list[Case], right: list[Case]) -> tuple[list[Iterable[Any] | None], list[Iterable[Any] | None]]:
         """For each case what tells it from those of the other side with which it shares nothing."""

@@ -5,7 +5,6 @@ Combinators become unions and conjunctions, and negations go down to constraints
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -18,7 +17,7 @@ from maskwright.analysis.schema.documents import OPAQUE, Document
 from maskwright.analysis.schema.keywords import Keywords
 from maskwright.analysis.schema.known_keywords import COMBINING, REFERENCES, SAYING, UNEVALUATED
 
-MOST_CLAUSES = 2_000
+MOST_CLAUSES = 5_000
 """BOUND: the clauses of one type that a subschema may come to."""
 MOST_WORK = 1_000_000
 """BOUND: the conjunctions of two clauses that are made for a whole schema."""
@@ -137,24 +136,13 @@ class Normals:
         """
         by_name: dict[str | None, list[c.Normal]] = {}
         for part in parts:
-            by_name.setdefault(None if self.in_order else self._condition_on(part), []).append(part)
+            by_name.setdefault(None if self.in_order else self.cases.condition(part), []).append(part)
         for name, some in by_name.items():
             while name is not None and len(some) > 1:
                 some = [
                     self.meet(*some[i : i + 2], where) if i + 1 < len(some) else some[i] for i in range(0, len(some), 2)
                 ]
             yield from some
-
-    def _condition_on(self, part: c.Normal) -> str | None:
-        """The name whose member tells two clauses of objects apart; None if there are others."""
-        clauses = part.get(c.OBJECT, ())
-        if len(clauses) != 2 or any([len(some) > 1 for kind, some in part.items() if kind != c.OBJECT]):
-            return None
-        for one, other in itertools.permutations(map(self.cases.of, clauses)):
-            for name, values in other.none_of.items():
-                if name in other.required and one.among.get(name) == values:
-                    return name
-        return None
 
     def meet(self, left: c.Normal, right: c.Normal, where: int) -> c.Normal:
         """The values of both. where : the location, for messages."""
@@ -382,7 +370,7 @@ class Normals:
         """The values of just one branch: of each those that are in no other one that it meets."""
         normals = [self.normal(term) for term in terms]
         meets: list[list[int]] = [[] for _ in terms]
-        for i, j in self._possibly_met(normals):
+        for i, j in self.cases.possibly_met(normals):
             if self.meet(normals[i], normals[j], location):
                 meets[i].append(j)
                 meets[j].append(i)
@@ -395,19 +383,6 @@ class Normals:
                     branch = self.meet(branch, self.normal(terms[j] ^ 1), location)
             found.append(branch)
         return self.join(found, location)
-
-    def _possibly_met(self, normals: list[c.Normal]) -> list[tuple[int, int]]:
-        """The pairs i > j of normals that may have a value in common, in order.
-
-        PERF: constants tell most apart, of objects and of scalars.
-        """
-        found: set[tuple[int, int]] = set()
-        for kind in c.TYPES:
-            clauses = [(clause, i) for i, normal in enumerate(normals) for clause in normal.get(kind, ())]
-            each = [clause for clause, _ in clauses]
-            for (_, i), others in zip(clauses, self.cases.partners(kind, each, each), strict=True):
-                found.update([(i, clauses[number][1]) for number in others if clauses[number][1] < i])
-        return sorted(found)
 
     @staticmethod
     def _condition(words: Keywords) -> tuple[int, int, int] | None:
@@ -492,7 +467,7 @@ class Normals:
             if terms := self._branches(words, keyword):
                 yield self.meet_terms(tuple([term ^ 1 for term in terms]))
             normals = [self.normal(term) for term in terms] if keyword == "oneOf" else []
-            for i, j in self._possibly_met(normals):
+            for i, j in self.cases.possibly_met(normals):
                 yield self.meet(normals[i], normals[j], location)
         if "not" in schema:
             yield self.normal(words.term(schema["not"], "not"))

@@ -110,6 +110,11 @@ class Objects(NamedTuple):
     wanted: tuple[tuple[int, ...], ...] = ()
 
     @property
+    def is_simple(self) -> bool:
+        """Whether members alone decide what may come, in any order and number."""
+        return self.ranks is None and self.key_automaton is None and self.most is None and not self.wanted
+
+    @property
     def member_nodes(self) -> tuple[int, ...]:
         """The nodes of members, `NO_NODE` perhaps among them; some may be there twice."""
         return (*self.values, *self.others, *(node for row in self.wanted for node in row))

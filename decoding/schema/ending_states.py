@@ -35,6 +35,8 @@ SECONDS, SECONDS_OF_A_BYTE = 0.7, 2e-4
 """BOUND: processor time of a search, and more for each byte that it must find at least."""
 MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
+MOST_READINGS = 64
+"""BOUND: the readings that a state of a search has: of more, those that the fewest bytes end."""
 N_KEPT = 64
 """The texts whose readings are kept, for a decoder which asks at each step."""
 
@@ -91,7 +93,13 @@ class JsonStates(States):
             raise LimitError(
                 f"{self.under}: the shortest ending has more than {MOST_BYTES:,} bytes, so it is not searched for"
             )
-        return found
+        return self._nearest(found)
+
+    def _nearest(self, readings: Readings) -> Readings:
+        """Some of the readings, among them one that the fewest bytes end. Each can be ended."""
+        return (
+            readings if len(readings) <= MOST_READINGS else tuple(sorted(readings, key=self.costs.of)[:MOST_READINGS])
+        )
 
     def readings(self, said: bytes) -> Readings:
         """The readings of a text, from those of the longest beginning of it that is kept.
@@ -120,8 +128,8 @@ class JsonStates(States):
 
     def after(self, state: Readings, data: bytes) -> Readings | None:
         if isinstance(data, _Named):
-            return self.interpreter.ended(self.interpreter.read_bytes(state, data)) or None
-        return self.interpreter.read(state, data[0]) or None
+            return self._nearest(self.interpreter.ended(self.interpreter.read_bytes(state, data))) or None
+        return self._nearest(self.interpreter.read(state, data[0])) or None
 
     def straight(self, state: Readings) -> bytes | None:
         """As `States.straight`: by bytes after which the fewest are needed, as the bounds say.

@@ -245,6 +245,7 @@ class _Writer:
         rules: list[dict[int, list[int]]] = [{} for _ in keys]
         classes: dict[int, list[int]] = {}
         each: list[int] = []
+        kinds = {StringLiterals, Spellings}
         for number, shape in enumerate(shapes):
             for key, node in zip(shape.keys, shape.values, strict=True):
                 rules[place[key]].setdefault(node, []).append(number)
@@ -254,16 +255,13 @@ class _Writer:
             each += (min(shape.least, 1 << 30), self._list(required), int(len(shape.others) > 0))
         of_keys = []
         for by_node in rules:
-            written = [(nodes[node], numbers) for node, numbers in by_node.items()]
-            is_listed = [node >= 0 and self._is_listed(node) for node in by_node]
-            if is_listed.count(True) > 1:
-                written = [one for one, listed in zip(written, is_listed, strict=True) if not listed]
-                some = {
-                    node: numbers for (node, numbers), listed in zip(by_node.items(), is_listed, strict=True) if listed
-                }
-                written.append(
-                    (self._leaving(some), sorted({number for numbers in some.values() for number in numbers}))
-                )
+            listed = {
+                node: by_node[node] for node in by_node if node >= 0 and {*map(type, self.graph.nodes[node])} <= kinds
+            }
+            listed = listed if len(listed) > 1 else {}
+            written = [(nodes[node], numbers) for node, numbers in by_node.items() if node not in listed]
+            if listed:
+                written.append((self._leaving(listed), sorted({*itertools.chain(*listed.values())})))
             parts = [part for node, numbers in written for part in (node, self._list(numbers))]
             of_keys.append(len(out))
             out += (len(written), *parts)
@@ -287,13 +285,9 @@ class _Writer:
 
     def _most_rules(self, at: int) -> int:
         """The most frames that a key's end makes in the object at an offset, of alternatives."""
-        block, out = self.out[at + layout.ALTERNATIVES], self.out
-        rules = out[block + layout.RULES]
-        most = max((out[out[rules + key]] for key in range(out[at + layout.N_KEYS])), default=0)
-        return 2 + most + out[block + layout.N_CLASSES_OF_OTHERS]
-
-    def _is_listed(self, node: int) -> bool:
-        return all([shape.__class__ in (StringLiterals, Spellings) for shape in self.graph.nodes[node]])
+        out, block = self.out, self.out[at + layout.ALTERNATIVES]
+        rules = [out[out[block + layout.RULES] + key] for key in range(out[at + layout.N_KEYS])]
+        return 2 + out[block + layout.N_CLASSES_OF_OTHERS] + max([out[one] for one in rules], default=0)
 
     def _leaving(self, nodes: dict[int, list[int]]) -> int:
         """Writes the node of all literals of some nodes, with what each leaves. Returns its offset.
@@ -426,19 +420,10 @@ class _Writer:
 
 def _united(shapes: tuple[Shape, ...]) -> list[Any]:
     """The shapes of a node as they are written: a list of objects is their union."""
-    simple = (
-        [shape for shape in shapes if isinstance(shape, Objects) and _is_simple(shape)]
-        if len(shapes) > layout.MOST_APART
-        else []
-    )
+    simple = [shape for shape in shapes if isinstance(shape, Objects) and shape.is_simple]
     if len(simple) <= layout.MOST_APART:
         return list(shapes)
-    return [*[shape for shape in shapes if not (isinstance(shape, Objects) and _is_simple(shape))], simple]
-
-
-def _is_simple(shape: Objects) -> bool:
-    """Whether members alone decide what may come, in any order and number."""
-    return shape.ranks is None and shape.key_automaton is None and shape.most is None and not shape.wanted
+    return [*[shape for shape in shapes if not (isinstance(shape, Objects) and shape.is_simple)], simple]
 
 
 def _unique_key(is_string: bool, text: bytes) -> bytes:
@@ -472,7 +457,7 @@ def write_schema(texts: Texts) -> SchemaTable:
     """The arrays of a schema's texts.
 
     Raises: LimitError if they would have more than `MOST_INTEGERS` integers, a node has more than
-    `layout.MOST_SHAPES` shapes, or as `length_table`.
+    `layout.MOST_SHAPES` shapes beside those that are one, or as `length_table`.
     Cost: O(the schema's size); 3 us for each node.
     """
     writer = _Writer(texts)

@@ -19,7 +19,8 @@ page.limit("to # levels of four blanks", indent // 4)
 
 # Limits
 alternatives = constant("maskstore/schema/layout.py", "MOST_SHAPES")
-page.limit("do not multiply; # alternatives may stand in one place", alternatives)
+page.limit("# alternatives may stand in one place", constant("analysis/schema/normal.py", "MOST_CLAUSES"))
+page.limit("in one place; # of those that `patternProperties`", alternatives)
 page.limit("more than # such members", constant("analysis/schema/objects.py", "MOST_WANTED"))
 page.limit("Refused for more than # that must be counted together", constant("analysis/schema/arrays.py", "MOST_SETS"))
 page.limit("for more than # combinations of counts", constant("analysis/schema/arrays.py", "MOST_ITEM_STATES"))

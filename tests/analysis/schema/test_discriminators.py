@@ -11,7 +11,9 @@ from naive_json_texts import is_instance, is_text_of
 from schema_cases import same_graphs
 
 from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema import clauses as of_clauses
 from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema import normal
 from maskwright.analysis.schema.clauses import Cases, exclude, implies
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.load import load_schema
@@ -189,3 +191,72 @@ def test_members_that_cannot_be_the_one_that_is_asked_for_do_not_count_as_it() -
     graph = build_graph({"type": "object", "not": whole, **whole, "properties": {"t": {"const": False}}})
     assert is_instance(graph, {"t": False}) and is_instance(graph, {"z": 3, "t": False})
     assert not is_instance(graph, {"z": 3}) and not is_instance(graph, {})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_clauses_that_are_no_partners_have_no_object_in_common(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_clauses, "FEW_TAGGED", seed % 2)
+    rng = Random(seed)
+    n_apart = 0
+    for _ in range(60):
+        common = [random_members(rng), c.Size(rng.randrange(1, 3), None)]
+        left, right = ([random_clause(rng, common) for _ in range(rng.randint(1, 6))] for _ in range(2))
+        for one, numbers in zip(left, Cases(listed).partners(c.OBJECT, left, right), strict=True):
+            assert list(numbers) == sorted(set(numbers))
+            for number in set(range(len(right))).difference(numbers):
+                n_apart += 1
+                assert not any(has(one, value) and has(right[number], value) for value in OBJECTS), (one, right[number])
+    assert n_apart > 20
+
+
+def random_branch(rng: Random) -> dict[str, Any]:
+    """A schema that constants, names or types may tell from others."""
+    names = rng.sample("xyz", rng.randint(1, 2))
+    lists = [{"const": "a"}, {"const": "b"}, {"enum": ["b", "c"]}, {"not": {"const": "a"}}, {"type": "string"}]
+    found: dict[str, Any] = {"properties": {name: rng.choice(lists) for name in names}}
+    found["required"] = [name for name in "xyz" if rng.random() < 0.4]
+    if rng.random() < 0.4 and set(found["required"]) <= set(names):
+        found["additionalProperties"] = False
+    return {**found, "type": "object"} if rng.random() < 0.8 else found
+
+
+def random_condition(rng: Random) -> dict[str, Any]:
+    test: dict[str, Any] = {
+        "properties": {rng.choice("xxy"): rng.choice([{"const": "a"}, {"enum": ["b", "c"]}, {"const": "c"}])}
+    }
+    if rng.random() < 0.3:
+        test["required"] = [*test["properties"]]
+    return {
+        "if": test,
+        rng.choice(["then", "else"]): rng.choice([{"required": [rng.choice("yz")]}, random_branch(rng)]),
+    }
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_index_of_what_tells_branches_apart_changes_no_value(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with all pairs looked at: `oneOf`, negated or not, and conditions."""
+    rng = Random(seed)
+    values = [
+        *({k: v for k, v in zip("xyz", each, strict=True) if v} for each in itertools.product(["", *"abc"], repeat=3)),
+        1,
+        [],
+    ]
+    n = 0
+    for _ in range(6):
+        branches = [random_branch(rng) for _ in range(4)]
+        schema: dict[str, Any] = rng.choice(
+            [{"oneOf": branches}, {"not": {"oneOf": branches}}, {"allOf": [random_condition(rng) for _ in range(5)]}]
+        )
+        said = []
+        for few in (0, 1 << 20):
+            monkeypatch.setattr(of_clauses, "FEW_TAGGED", few)
+            monkeypatch.setattr(normal, "FEW_TAGGED", few)
+            try:
+                graph = build_graph(schema)
+            except SchemaError:
+                said.append(None)
+                continue
+            said.append([is_instance(graph, value) for value in values])
+        assert said[0] == said[1], schema
+        n += said[0] is not None
+    assert n > 2
