@@ -292,8 +292,8 @@ class Cases:
 
         PERF: n clauses with a constant each meet n others in O(n) pairs.
         """
-        ours: list[Iterable[Any] | None] = []
-        theirs: list[Iterable[Any] | None] = []
+        ours: Sequence[Iterable[Any] | None] = ()
+        theirs: Sequence[Iterable[Any] | None] = ()
         if len(left) * len(right) <= FEW_TAGGED**2:
             pass
         elif kind == c.OBJECT:
@@ -335,7 +335,9 @@ class Cases:
         return None
 
     @staticmethod
-    def _tags(left: list[Case], right: list[Case]) -> tuple[list[Iterable[Any] | None], list[Iterable[Any] | None]]:
+    def _tags(
+        left: list[Case], right: list[Case]
+    ) -> tuple[Sequence[Iterable[Any] | None], Sequence[Iterable[Any] | None]]:
         """For each case what tells it from those of the other side with which it shares nothing."""
         required = Counter([name for case in right for name in case.required])
         tagged = Counter([name for case in right for name in case.required if case.among.get(name)])

@@ -5,6 +5,7 @@ Combinators become unions and conjunctions, and negations go down to constraints
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -139,9 +140,8 @@ class Normals:
             by_name.setdefault(None if self.in_order else self.cases.condition(part), []).append(part)
         for name, some in by_name.items():
             while name is not None and len(some) > 1:
-                some = [
-                    self.meet(*some[i : i + 2], where) if i + 1 < len(some) else some[i] for i in range(0, len(some), 2)
-                ]
+                pairs = itertools.zip_longest(some[::2], some[1::2], fillvalue=c.ANYTHING)
+                some = [self.meet(one, other, where) for one, other in pairs]
             yield from some
 
     def meet(self, left: c.Normal, right: c.Normal, where: int) -> c.Normal:

@@ -245,19 +245,17 @@ class _Writer:
         rules: list[dict[int, list[int]]] = [{} for _ in keys]
         classes: dict[int, list[int]] = {}
         each: list[int] = []
-        kinds = {StringLiterals, Spellings}
+        of_node, are_listed = self.graph.nodes, {StringLiterals, Spellings}.issuperset
         for number, shape in enumerate(shapes):
             for key, node in zip(shape.keys, shape.values, strict=True):
                 rules[place[key]].setdefault(node, []).append(number)
-            if shape.others:
-                classes.setdefault(shape.others[0], []).append(number)
+            for node in shape.others:
+                classes.setdefault(node, []).append(number)
             required = [place[key] for key, is_required in zip(shape.keys, shape.required, strict=True) if is_required]
             each += (min(shape.least, 1 << 30), self._list(required), int(len(shape.others) > 0))
         of_keys = []
         for by_node in rules:
-            listed = {
-                node: by_node[node] for node in by_node if node >= 0 and {*map(type, self.graph.nodes[node])} <= kinds
-            }
+            listed = {node: by_node[node] for node in by_node if node >= 0 and are_listed(map(type, of_node[node]))}
             listed = listed if len(listed) > 1 else {}
             written = [(nodes[node], numbers) for node, numbers in by_node.items() if node not in listed]
             if listed:
@@ -265,9 +263,8 @@ class _Writer:
             parts = [part for node, numbers in written for part in (node, self._list(numbers))]
             of_keys.append(len(out))
             out += (len(written), *parts)
-        at_rules = len(out)
+        at_rules, at_classes = len(out), len(out) + len(of_keys)
         out += of_keys
-        at_classes = len(out)
         for node, numbers in classes.items():
             out += (nodes[node], *_bits(tuple(map(set(numbers).__contains__, range(n)))))
         required_bits = len(out)
