@@ -148,25 +148,25 @@ ENDLESS = FOR_EVER - 1
 
 def goes_on_for_ever(automaton: Dfa) -> bool:
     """Whether infinitely many strings begin like each prefix of a string."""
-    return bool((strings_left(automaton.next_state, automaton.is_accepting) == FOR_EVER).all())
+    return bool((strings_left(automaton) == FOR_EVER).all())
 
 
-def strings_left(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """The number of strings that go on from each state of an automaton: (n,) int32.
+@Kept
+def strings_left(automaton: Dfa) -> npt.NDArray[np.int32]:
+    """The number of strings that go on from each state of an automaton: (n,) int32, read-only.
 
-    next_state : (n, 256) int32; -1 for no transition. Every state can reach one that ends a string.
-    is_end : (n,) bool; whether a string ends there, which counts.
+    automaton : every state can reach one that accepts. A string that ends in a state counts.
 
     It is `ENDLESS` for infinitely many, and `FOR_EVER` if they are so behind whatever comes. What
     no text can have so many of, from `ENDLESS` on, counts as infinitely many.
 
     Cost: O(states * classes of bytes).
     """
-    classes, columns = column_classes(next_state)
+    classes, columns = column_classes(automaton.next_state)
     widths = np.bincount(classes).tolist()
     ways = [
         [(target, width) for target, width in zip(row, widths, strict=True) if target >= 0]
-        for row in next_state[:, columns].tolist()
+        for row in automaton.next_state[:, columns].tolist()
     ]
     after = [{target for target, _ in pairs} for pairs in ways]
     before = predecessors(after)
@@ -174,7 +174,7 @@ def strings_left(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_
     order = [state for state, n in enumerate(waiting) if not n]
     found = np.full(len(ways), FOR_EVER, np.int32)
     for state in order:  # grows while it is read; states that reach a cycle never come
-        total = int(is_end[state]) + sum([width * int(found[target]) for target, width in ways[state]])
+        total = int(automaton.is_accepting[state]) + sum([width * int(found[target]) for target, width in ways[state]])
         found[state] = min(total, ENDLESS)
         for one in before[state]:
             waiting[one] -= 1
@@ -185,6 +185,7 @@ def strings_left(next_state: npt.NDArray[np.int32], is_end: npt.NDArray[np.bool_
             if found[one] == FOR_EVER:
                 found[one] = ENDLESS
                 order.append(one)
+    found.flags.writeable = False
     return found
 
 

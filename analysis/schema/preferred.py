@@ -28,6 +28,15 @@ MOST_DIGITS, DEEPEST = 40, 8
 _OF_FORMATS = {"date": ("1970-01-01",), "date-time": ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00")}
 """Tried before the first values of a format, whose year 0000 or 0001 few programs take."""
 _OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
+_NAMING = {"default", "examples", "const", "enum", "format", "x-format", "properties", "patternProperties"}
+_NAMING |= {
+    "additionalProperties",
+    "unevaluatedProperties",
+    "prefixItems",
+    "items",
+    "additionalItems",
+    "unevaluatedItems",
+}
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)
 """A step of a JSON path: a name, a quoted name, an offset."""
 
@@ -80,6 +89,11 @@ class Preferred:
         """
         parts = [_written(value) for value in spot.values if not isinstance(value, list | tuple | dict)]
         return tuple(dict.fromkeys([text for text in (*self._named_at(spot.locations)[1], *parts) if text]))
+
+    def naming(self, spot: Spot) -> tuple[int, ...]:
+        """Those subschemas of a place that may name something there, or in a member or an item."""
+        schemas = self._document.schemas
+        return tuple([one for one in spot.locations if not _NAMING.isdisjoint(schemas[one])])
 
     def asked(self, path: str) -> str:
         """What keywords ask of a scalar at a JSON path, in words: `minimum 18, maximum 150`.

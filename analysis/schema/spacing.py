@@ -89,17 +89,18 @@ class Spacing(NamedTuple):
         """The white space before and behind the whole text."""
         return self.language(self.outer, GOES_ON)
 
-    def least(self, state: int, ends: int, level: int, never: int) -> int:
-        """The fewest bytes of white space before what `ends` says; `never` if it cannot come."""
-        layer, n = {state}, 0
+    def shortest(self, state: int, ends: int, level: int) -> bytes | None:
+        """The first of the shortest white space before what `ends` says; None if it cannot come."""
+        layer = {state: b""}
         seen: set[int] = set()
         while layer:
-            if any(self.ends(one) & ends for one in layer):
-                return n
-            seen |= layer
-            behind = {self.after(one, byte, level) for one in layer for byte in SPACES}
-            layer, n = {one for one in behind if one >= 0 and self.leads(one) & ends} - seen, n + 1
-        return never
+            for one, text in layer.items():
+                if self.ends(one) & ends:
+                    return text
+            seen |= {*layer}
+            behind = [(self.after(one, b, level), text + bytes([b])) for one, text in layer.items() for b in SPACES]
+            layer = {one: text for one, text in behind[::-1] if one >= 0 and self.leads(one) & ends and one not in seen}
+        return None
 
     def language(self, state: int, ends: int = EITHER, level: int = 0) -> Dfa:
         """The white space from a state on, before what `ends` says."""

@@ -217,6 +217,6 @@ def finite_language(dfa: Dfa, limit: int) -> tuple[bytes, ...] | None:
 
     Cost: O(states * 256 + bytes of the strings).
     """
-    if strings_left(dfa.next_state, dfa.is_accepting)[0] > limit:
+    if strings_left(dfa)[0] > limit:
         return None
     return tuple(sorted([text for text, _ in accepted(dfa.next_state, dfa.is_accepting)]))

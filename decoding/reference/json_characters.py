@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TypeVar
 
+import numpy as np
+
+from maskwright.analysis.kept import cached_property
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Escapes, KeyAutomaton
@@ -146,6 +149,9 @@ def is_in(character: int, ranges: Ranges) -> bool:
     return any(first <= character <= last for first, last in ranges)
 
 
+_ANY_ASCII = np.where(np.arange(256) < 0x80, 0, -1)[None]
+
+
 class Characters:
     """An automaton over UTF-8, read character by character. State 0 is initial; -1 is none.
 
@@ -153,15 +159,21 @@ class Characters:
         reach one that accepts.
     accepting : whether each state accepts.
 
+    rows : of the automaton, (n_states, 256) int32; of all characters those of one byte are enough.
+
     INVARIANT: it reads valid UTF-8 only.
     """
 
     def __init__(self, dfa: Dfa | None) -> None:
         self._dfa = dfa
-        self._rows = None if dfa is None else dfa.next_state.tolist()
+        self.rows = _ANY_ASCII if dfa is None else dfa.next_state
         self.accepting: list[bool] = [True] if dfa is None else dfa.is_accepting.tolist()
         self._steps: dict[tuple[int, Ranges], dict[int, int]] = {}
         self._rests: dict[tuple[int, int, int, int], dict[int, int]] = {}
+
+    @cached_property
+    def _rows(self) -> list[list[int]] | None:
+        return None if self._dfa is None else self._dfa.next_state.tolist()
 
     @classmethod
     def of_keys(cls, keys: KeyAutomaton) -> Characters:

@@ -8,13 +8,13 @@ than `MOST_DIGITS` bytes, and values that take more than `MOST_COST`, are counte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from operator import add
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from maskwright.analysis.regex.minimise import distances
-from maskwright.analysis.schema.shapes import NO_NODE, ItemState
+from maskwright.analysis.schema.shapes import NO_NODE
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.reference import json_places as p
 from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
@@ -54,11 +54,12 @@ MOST_MORE = 20_000
 MOST_TOLD = 20_000
 """BOUND: numbers of items, and of those contained, that are told apart in one array."""
 
+_PRINTABLE = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
+T = TypeVar("T")
+
 
 class Costs:
     """Lower bounds of the bytes that complete a text, from a level of nesting on.
-
-    node_cost : the bytes of a shortest value of each node, without white space around it.
 
     Where lines are indented each level has its own.
     """
@@ -82,16 +83,9 @@ class Costs:
         self._short: dict[ReadShape, ShortNumbers] = {}
         self._rests: WeakKeyDictionary[p.Frame, int] = WeakKeyDictionary()
         self._inside = self._at(self._level + 1)
-        self._tails: dict[Any, int] = {}
-        self.node_cost = [NEVER] * len(interpreter.nodes)
-        changed = True
-        while changed:
-            changed = False
-            for node, shapes in enumerate(interpreter.nodes):
-                cost = min(self._value_cost(shape) for shape in shapes)
-                if cost < self.node_cost[node]:
-                    self.node_cost[node], changed = cost, True
-            self._tails.clear()
+        self._tails: dict[Any, Any] = {}
+        self._node_costs: dict[int, int] = {}
+        self._asked: dict[int, int] | None = None  # those that are worked out, the bounds so far
 
     def _at(self, level: int) -> Costs:
         """Those of a level, or of the deepest one."""
@@ -104,7 +98,8 @@ class Costs:
         """The fewest bytes of white space from a state on, before what `ends` says."""
         found = self._spaces.get((state, ends))
         if found is None:
-            found = self._spaces[state, ends] = self._spacing.least(state, ends, max(1, self._level), NEVER)
+            text = self._spacing.shortest(state, ends, max(1, self._level))
+            found = self._spaces[state, ends] = NEVER if text is None else len(text)
         return found
 
     # --------------------------------------------------------------------------------------- values
@@ -150,18 +145,36 @@ class Costs:
             return 2 + min(map(text_cost, shape.texts))
         if isinstance(shape, AutomatonShape):
             return 2 + self._of_strings(shape).rest(0, shape.least)
-        if isinstance(shape, ObjectShape):
-            return 1 + self._inside._behind_bracket(shape.may_end(frozenset(), 0), self._inside._object_tail(shape))
-        return 1 + self._inside._behind_bracket(shape.may_end(0, 0), self._inside._array_tail(shape, 0, 0))
-
-    def _behind_bracket(self, may_end: bool, tail: int) -> int:
-        """The bytes behind a bracket. tail : those behind a member or item."""
-        if may_end:
-            return self._empty + 1
-        return NEVER if tail >= NEVER else min(NEVER, self._opened + tail - self._comma)
+        inside = self._inside
+        if shape.may_end(frozenset(), 0) if isinstance(shape, ObjectShape) else shape.may_end(0, 0):
+            return 2 + inside._empty
+        tail = inside._object_tail(shape) if isinstance(shape, ObjectShape) else inside._array_tail(shape, 0, 0)
+        return NEVER if tail >= NEVER else min(NEVER, 1 + inside._opened + tail - inside._comma)
 
     def _node_cost(self, node: int) -> int:
-        return NEVER if node == NO_NODE else self.node_cost[node]
+        """The bytes of a shortest value of a node, without white space around it.
+
+        PERF: it is worked out with those of the nodes that such a value may need, when it is asked
+        for: an ending needs few of a schema's.
+        """
+        found = NEVER if node == NO_NODE else self._node_costs.get(node)
+        if found is not None:
+            return found
+        if self._asked is not None:
+            return self._asked.setdefault(node, NEVER)
+        asked = self._asked = {node: NEVER}
+        before: dict[int, int] = {}
+        try:
+            while asked != before:
+                before = dict(asked)
+                for one in reversed(before):  # the last that were asked for need the fewest others
+                    asked[one] = min(map(self._value_cost, self.interpreter.nodes[one]))
+                self._tails.clear()
+        finally:
+            self._asked = None
+            self._tails.clear()
+        self._node_costs.update(asked)
+        return asked[node]
 
     # --------------------------------------------------------------------------- objects and arrays
 
@@ -199,7 +212,7 @@ class Costs:
         """
         return self._kept_tail(self._new_object_tail, shape, used, others, n_more, n_new)
 
-    def _kept_tail(self, make: Callable[..., int], *key: Any) -> int:
+    def _kept_tail(self, make: Callable[..., T], *key: Any) -> T:
         """What `make` makes of a key, which tells an object's from an array's."""
         if any(isinstance(one, frozenset) and len(one) > MOST_KEPT for one in key):
             return make(*key)
@@ -253,7 +266,8 @@ class Costs:
 
     def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
         if shape.shape.states:
-            return min(NEVER, self._closing + self._of_states(shape.shape.states, n_more)[contained])
+            behind = self._kept_tail(self._of_states, shape, n_more)
+            return min(NEVER, self._closing + behind[contained])
         if shape.shape.is_unique:
             return self._unique_tail(shape, count, n_more, known)
         least, most = (0, None) if shape.shape.contained is None else shape.shape.contained[:2]
@@ -288,8 +302,9 @@ class Costs:
             best = min(best, cost + (needed + more and (needed + more) * into) + (free - more and (free - more) * out))
         return best
 
-    def _of_states(self, states: Sequence[ItemState], n_more: int) -> list[int]:
+    def _of_states(self, shape: ArrayShape, n_more: int) -> list[int]:
         """The bytes of the items to an end from each state, `n_more` items at least."""
+        states = shape.shape.states
 
         def step(behind: list[int]) -> list[int]:
             return [min([NEVER, *(self._item(node) + behind[after] for node, after in one.moves)]) for one in states]
@@ -444,6 +459,23 @@ class Costs:
             least = max(shape.least - place.length, int(place.content in known))
             inside = self._of_automaton(self._of_strings(shape), place, least)
         return max(inside + 1 + self.rest(frame), self._of_items(frame) - 1 - written(place))
+
+    def string(self, place: p.Quoted, shape: AutomatonShape) -> bytes | None:
+        """The first shortest rest of a string with its quotation mark; None where that is unknown.
+
+        place : between characters, in a string of the shape.
+        """
+        costs, state, most = self._of_strings(shape), place.state, shape.most
+        least, text = shape.least - place.length, bytearray()
+        while far := costs.rest(state, least - len(text)):
+            row = costs.characters.rows[state]
+            ways = (byte for byte in _PRINTABLE if row[byte] >= 0)
+            byte = next((b for b in ways if costs.rest(int(row[b]), least - len(text) - 1) < far), 0)
+            if not byte:
+                return None
+            text.append(byte)
+            state = int(row[byte])
+        return bytes(text) + b'"' if most is None or place.length + len(text) <= most else None
 
     def _of_automaton(self, costs: CharacterCosts, place: p.Quoted, least: int) -> int:
         """The bytes to the end of a string or key."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from heapq import heapify, heappop, heappush
+
 import numpy as np
 import numpy.typing as npt
 
@@ -35,6 +38,10 @@ def character_cost(character: int) -> int:
     return next(cost for cost, ranges in _COSTS if is_in(character, ranges))
 
 
+_BYTES = np.array([character_cost(byte) if byte < 0x80 else 1 for byte in range(256)])
+"""What a byte of a character's UTF-8 takes in the character's shortest spelling."""
+
+
 @Kept
 def text_cost(text: bytes) -> int:
     """The bytes of a shortest spelling of a text within a string. text : UTF-8."""
@@ -46,32 +53,44 @@ class CharacterCosts:
 
     behind : what comes behind a string that ends in each state, in bytes; NEVER for states that do
         not accept.
+
+    Within a character's UTF-8 a state counts the characters behind that one.
     """
 
     def __init__(self, characters: Characters, behind: list[int]) -> None:
         self.characters = characters
         self._behind = behind
-        self._edges: dict[int, list[tuple[int, int, int]]] = {}
-        self._counts: list[dict[int, int]] = []
-        todo = [0]
-        for state in todo:  # grows while it is read
-            edges = self._edges[state] = [
-                (cost, after, n) for cost, ranges in _COSTS for after, n in characters.steps(state, ranges).items()
-            ]
-            todo.extend(dict.fromkeys(after for _, after, _ in edges if after not in self._edges and after not in todo))
-        self._index = {state: at for at, state in enumerate(self._edges)}
-        moves = [
-            [(cost, self._index[after]) for cost, after, _ in edges] or [(NEVER, 0)] for edges in self._edges.values()
-        ]
-        self._cost, self._after = np.array([move for each in moves for move in each], np.int64).T
-        self._begin = np.cumsum([0, *map(len, moves[:-1])])
-        first = np.array([behind[state] for state in self._edges], np.int64)
-        while (first > (shorter := np.minimum(first, self._step(first)))).any():
-            first = shorter
-        self._layers = [first]
+        self._reached: list[Counter[int]] = []  # by so many bytes each state, in how many ways
+        self._ended = Counter[int]()
+        rows = characters.rows
+        self._is_within = (rows[:, 0x80:0xC0] >= 0).any(axis=1)
+        # PERF: a run of bytes that lead to one state is one edge; there are few in a row of 256
+        is_first = np.ones(rows.shape, bool)
+        is_first[:, 1:] = (rows[:, 1:] != rows[:, :-1]) | (_BYTES[1:] != _BYTES[:-1])
+        before, byte = np.nonzero(is_first & (rows >= 0))
+        every = np.arange(len(rows))  # each state has an edge, if only one that takes forever
+        ends = np.append(before, every) * len(rows) + np.append(rows[before, byte], every)
+        cost = np.append(_BYTES[byte], np.full(len(rows), NEVER))
+        order = np.lexsort((cost, ends))
+        order = order[np.append(True, np.diff(ends[order]) > 0)]  # of some edges between two states the shortest
+        state, self._after = np.divmod(ends[order], len(rows))
+        self._begin, self._cost = np.searchsorted(state, every), cost[order]
+        into: list[list[tuple[int, int]]] = [[] for _ in rows]
+        for one, after, n in zip(state.tolist(), self._after.tolist(), self._cost.tolist(), strict=True):
+            into[after].append((one, n))
+        first = list(behind)
+        queue = [(far, at) for at, far in enumerate(first) if far < NEVER]
+        heapify(queue)
+        while queue:
+            far, at = heappop(queue)
+            for one, n in into[at] if far == first[at] else ():
+                if far + n < first[one]:
+                    first[one] = far + n
+                    heappush(queue, (far + n, one))
+        self._layers = [np.array(first, np.int64)]
 
     def _step(self, behind: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The bytes from each state on by one character. behind : those behind it, by its state."""
+        """The bytes from each state on by an edge. behind : those behind it, by its state."""
         ways = np.minimum.reduceat(self._cost + behind[self._after], self._begin)
         found: npt.NDArray[np.int64] = np.minimum(ways, NEVER)
         return found
@@ -81,23 +100,29 @@ class CharacterCosts:
 
         Where a table of all numbers up to `least` would be too large, it may be less.
         """
-        layers, most = self._layers, min(MOST_CHARACTERS, MOST_CELLS // len(self._edges))
+        layers, most = self._layers, min(MOST_CHARACTERS, MOST_CELLS // len(self._behind))
         while len(layers) <= min(least, most):
-            layers.append(self._step(layers[-1]))
+            longer = np.where(self._is_within, NEVER, self._step(layers[-1]))
+            for _ in range(3 if self._is_within.any() else 0):  # the bytes behind a character's first
+                longer = np.where(self._is_within, self._step(longer), longer)
+            layers.append(longer)
         if least > most:  # each of the characters before the last `most` takes a byte or more
             return min(NEVER, least - most + int(layers[most].min()))
-        return int(layers[max(least, 0)][self._index[state]])
+        return int(layers[max(least, 0)][state])
 
     def n_of(self, cost: int) -> int:
         """The number of strings that take just so many bytes, with what comes behind them."""
-        while len(self._counts) <= cost:
-            k = len(self._counts)
-            row = {}
-            for state, edges in self._edges.items():
-                n = int(self._behind[state] == k)
-                row[state] = n + sum(many * self._counts[k - c][after] for c, after, many in edges if c <= k)
-            self._counts.append(row)
-        return self._counts[cost][0]
+        while len(self._reached) <= cost:
+            k = len(self._reached)
+            row = Counter[int]() if k else Counter({0: 1})
+            for c, ranges in _COSTS:
+                for state, n in self._reached[k - c].items() if c <= k else ():
+                    for after, many in self.characters.steps(state, ranges).items():
+                        row[after] += n * many
+            self._reached.append(row)
+            for state, n in row.items():
+                self._ended[k + self._behind[state]] += n
+        return self._ended[cost]
 
 
 class ShortNumbers:

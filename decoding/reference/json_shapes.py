@@ -16,6 +16,7 @@ from typing import Any
 
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.marks import MARK
+from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import distances
 from maskwright.analysis.schema.lengths import ENDLESS, goes_on_for_ever, strings_left
 from maskwright.analysis.schema.shapes import (
@@ -267,7 +268,8 @@ class ObjectShape:
         count = self.count(used, n_others)
         needed = max(self.shape.least, count + len(missing))
         n_others += max(0, needed - count - len(still_open))
-        return n_others <= self._n_names and (self.shape.most is None or needed <= self.shape.most)
+        is_small = self.shape.most is None or needed <= self.shape.most
+        return is_small and (not n_others or n_others <= self._n_names)
 
     @cached_property
     def _n_names(self) -> float:
@@ -275,7 +277,7 @@ class ObjectShape:
         keys = self.shape.key_automaton
         found = 0 if not self.shape.others else ENDLESS
         if keys is not None:
-            found = int(strings_left(keys.next_state, keys.ends >= 0)[0])
+            found = int(strings_left(Dfa(keys.next_state, keys.ends >= 0))[0])
         return found if found < ENDLESS else inf
 
     def _may_follow(self, i: int, used: frozenset[int], n_others: int) -> bool:

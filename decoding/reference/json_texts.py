@@ -142,9 +142,9 @@ class JsonInterpreter:
         if isinstance(frame, p.ArrayFrame) and value in frame.known:
             self.n_equal += 1
         else:
-            yield from self._behind(frame, value)
+            yield from self.behind(frame, value)
 
-    def _behind(self, frame: p.Frame | None, value: Value) -> Iterator[p.Reading]:
+    def behind(self, frame: p.Frame | None, value: Value) -> Iterator[p.Reading]:
         """The reading behind a value. value : what it is compared by, if it is."""
         if frame is None:
             yield p.Reading(None, p.Gap(self._spacing.outer, "end", 0))
@@ -165,7 +165,7 @@ class JsonInterpreter:
             value = self.one(ObjectValue, frame.members)
         elif frame.is_compared and isinstance(frame, p.ArrayFrame):
             value = self.one(ArrayValue, frame.items)
-        return self._behind(frame.parent, value)
+        return self.behind(frame.parent, value)
 
     def one(self, kind: type[T], *parts: Any) -> T:
         """The one frame, object or array with some parts."""
@@ -312,7 +312,7 @@ class JsonInterpreter:
         shape = place.shape
         if not isinstance(shape, ObjectShape):
             if shape.ends(place.state, place.length, place.content):
-                yield from self._behind(frame, place.content)
+                yield from self.behind(frame, place.content)
             return
         assert isinstance(frame, p.ObjectFrame)
         for index, node in shape.key_indexes(place.state, place.content, frame.used, frame.others):

@@ -7,8 +7,10 @@ a named value is one move, which comes before those by bytes.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from functools import lru_cache
 from typing import Any
@@ -20,13 +22,24 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import distances
 from maskwright.analysis.schema.preferred import Preferred, Spot
 from maskwright.analysis.schema.shapes import Texts
+from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.endings._ending_kernels import COSTLY
+from maskwright.decoding.endings.ending_search import EndingSearch, Node
 from maskwright.decoding.endings.ending_spelling import ONE_BYTE, PREFERRED, Spelling
 from maskwright.decoding.endings.states import Move, States
 from maskwright.decoding.reference.json_characters import QUOTE
 from maskwright.decoding.reference.json_costs import Costs
-from maskwright.decoding.reference.json_places import Frame, Gap, ObjectFrame, Quoted, Readings, Word
-from maskwright.decoding.reference.json_shapes import LiteralShape, ObjectShape
+from maskwright.decoding.reference.json_places import (
+    Frame,
+    Gap,
+    ObjectFrame,
+    Quoted,
+    Reading,
+    Readings,
+    Word,
+    level_of,
+)
+from maskwright.decoding.reference.json_shapes import ArrayShape, AutomatonShape, LiteralShape, ObjectShape
 from maskwright.decoding.reference.json_texts import JsonInterpreter
 
 COMPARED_NODES = 400
@@ -37,12 +50,17 @@ MOST_BYTES = 20_000
 """BOUND: the bytes of an ending that is searched for."""
 MOST_READINGS = 64
 """BOUND: the readings that a state of a search has: of more, those that the fewest bytes end."""
+PLANNED_NODES, DEEPEST = 2_000, 24
+"""BOUND: states that the search for a value's plan may look at, and values inside one another."""
 N_KEPT = 64
 """The texts whose readings are kept, for a decoder which asks at each step."""
 
 _STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn\xf8')
 _IN_NUMBER = _STRUCTURE | frozenset(b"+.eE")
 _BEGINS = frozenset({"value", "first item", "item"})
+_MEMBERS = frozenset({"first key", "key", "object's more"})
+_PLAIN = re.compile(rb"[ !#-\[\]-~]*")
+"""Keys of one shortest spelling, whose order of preference is that of their bytes."""
 _ANY = frozenset(range(256))
 _ESCAPED = frozenset(b"\\")
 _ENDS = frozenset((b",", b"}", b"]", b'"'))
@@ -50,6 +68,12 @@ _ENDS = frozenset((b",", b"}", b"]", b'"'))
 
 class _Named(bytes):
     """A value that the schema names, as a whole: nothing of it comes behind it."""
+
+
+class _Planned(bytes):
+    """What ends a string or an object as a whole. after : the readings behind it."""
+
+    after: Readings
 
 
 class JsonStates(States):
@@ -65,6 +89,8 @@ class JsonStates(States):
 
     may_settle = True
     size_of_move = 8
+    _level, _behind, _depth = -1, 0, 0
+    """Of the search for a value's plan: the levels around it, the bytes behind it, its depth."""
 
     def __init__(self, under: str, texts: Texts, preferred: Preferred | None = None) -> None:
         super().__init__(under, None)
@@ -74,6 +100,7 @@ class JsonStates(States):
         self._preferred = preferred
         self._spots: WeakKeyDictionary[Frame, Spot] = WeakKeyDictionary()
         self._kept: dict[bytes, Readings] = {}
+        self._plans: dict[Any, bytes | None] = {}
 
     def spelled_by(self, spelling: Spelling) -> States:
         found = copy(self)
@@ -117,16 +144,22 @@ class JsonStates(States):
         return found
 
     def bound(self, state: Readings) -> int:
-        return min(COSTLY, min(map(self.costs.of, state)))
+        return min(COSTLY, min(map(self.costs.of, state)) - self._behind)
 
     def is_end(self, state: Readings) -> bool:
-        return self.interpreter.is_complete(state)
+        if self._level < 0:
+            return self.interpreter.is_complete(state)
+        return any(level_of(one.frame) == self._level and _is_behind(one) for one in self.interpreter.ended(state))
 
     def moves(self, state: Readings) -> Sequence[Move]:
         bytes_alone = _moves(_order(state, PREFERRED if self.spelling is None else self.spelling.alphabet))
-        return [*self._named(state), *bytes_alone] if self._preferred is not None else bytes_alone
+        named = self._named(state) if self._preferred is not None else ()
+        planned = self._planned(state) if self.spelling is None else ()
+        return [*planned, *named, *bytes_alone] if named or planned else bytes_alone
 
     def after(self, state: Readings, data: bytes) -> Readings | None:
+        if isinstance(data, _Planned):
+            return data.after
         if isinstance(data, _Named):
             return self._nearest(self.interpreter.ended(self.interpreter.read_bytes(state, data))) or None
         return self._nearest(self.interpreter.read(state, data[0])) or None
@@ -194,7 +227,109 @@ class JsonStates(States):
         elif at.frame is not None:
             spot = self._preferred.inside(self._spot(self._preferred, at.frame), at.frame.count)
             least = self.costs.rest(at.frame.parent)
-        return [(_Named(text), least) for text in self._preferred.texts(spot)]
+        return [(_Named(text), least - self._behind) for text in self._preferred.texts(spot)]
+
+    # ---------------------------------------------------------------------------------------- plans
+
+    def _planned(self, readings: Readings) -> list[Move]:
+        """What ends the string or object of the nearest reading as a whole, if bounds say that.
+
+        It is what the search would find byte by byte, of as many bytes and as preferred. Of several
+        readings that are as near all must end so.
+        """
+        costs = [*map(self.costs.of, readings)]
+        least = min(costs)
+        plans: list[_Planned] = []
+        for reading, cost in zip(readings, costs, strict=True):
+            plan = self._plan(reading) if cost == least else None
+            if cost == least and (plan is None or (plans and plan != plans[0])):
+                return []
+            plans += [] if plan is None else [plan]
+        plans[0].after = tuple(dict.fromkeys(one for plan in plans for one in plan.after))
+        return [(plans[0], 0)]
+
+    def _plan(self, reading: Reading) -> _Planned | None:
+        frame, place = reading
+        if (frame is not None and frame.holds_compared) or not isinstance(place, Gap | Quoted):
+            return None
+        text: bytes | None = None
+        if isinstance(place, Quoted):
+            if place.spelling:
+                return None
+            if isinstance(place.shape, AutomatonShape):
+                text = self.costs.string(place, place.shape)
+        if isinstance(frame, ObjectFrame) and (
+            place.awaited in _MEMBERS if isinstance(place, Gap) else place.shape is frame.shape
+        ):
+            text, frame = self._members(frame, place), frame.parent
+        if text is None:
+            return None
+        plan = _Planned(text)
+        plan.after = tuple(self.interpreter.behind(frame, b""))
+        return plan
+
+    def _members(self, frame: ObjectFrame, place: Gap | Quoted) -> bytes | None:
+        """The members that an object lacks, and its end; None where others may be nearer."""
+        shape, spacing = frame.shape, self.interpreter.texts.spacing
+        missing, ranks, keys = shape.missing - frame.used, shape.ranks, shape.shape.keys
+        if max(missing, default=-1) >= shape.n_named or (
+            shape.count(frame.used, len(frame.others)) + len(missing) < shape.shape.least
+        ):
+            return None
+        order = sorted(missing, key=lambda i: (ranks[i] if ranks else 0, keys[i] + b'"'))
+        if not all(_PLAIN.fullmatch(keys[i]) for i in order):
+            return None
+
+        def space(state: int, ends: int = GOES_ON) -> bytes:
+            return spacing.shortest(state, ends, frame.level) or b""
+
+        comma = space(0) + b"," + space(spacing.behind_comma)
+        if isinstance(place, Quoted):
+            addable = shape.addable(frame.used, len(frame.others))
+            begun = [i for i in order if i in addable and keys[i].startswith(place.content)]
+            if not begun:
+                return None
+            order.remove(begun[0])
+            order.insert(0, begun[0])
+        elif not order and place.awaited == "key":
+            return None
+        parts: list[bytes] = []
+        for i in order:
+            value = self._value(frame, i)
+            if value is None:
+                return None
+            parts.append(b'"%b"%b:%b' % (keys[i], space(spacing.before_colon), value))
+        members = comma.join(parts)
+        if isinstance(place, Quoted):
+            return members[1 + len(place.content) :] + space(0, CLOSES) + b"}"
+        lead = b"" if not order else comma if place.awaited == "object's more" else space(place.space)
+        return lead + members + space(0 if order else place.space, CLOSES) + b"}"
+
+    def _value(self, frame: ObjectFrame, i: int) -> bytes | None:
+        """The first shortest value of a member by offset, with the white space before it.
+
+        It is searched for once for all members of the same values, of which the same are preferred.
+        """
+        node, key = frame.shape.shape.values[i], frame.shape.shape.keys[i]
+        spacing, named = self.interpreter.texts.spacing, tuple[object, ...]()
+        if self._preferred is not None:
+            spot = self._preferred.inside(self._spot(self._preferred, frame), key.decode())
+            is_scalar = not any(isinstance(one, ObjectShape | ArrayShape) for one in self.interpreter.nodes[node])
+            if spot.values and not is_scalar:
+                return None
+            named = self._preferred.texts(spot) if is_scalar else self._preferred.naming(spot)
+        kept = node, named, frame.level if spacing.indent > 0 else 0
+        if self._depth == DEEPEST:
+            return None
+        if kept not in self._plans:
+            one = self.interpreter.one
+            there = one(ObjectFrame, frame.parent, frame.shape, frame.used | {i}, frame.others, key, frame.members)
+            inside = copy(self)
+            inside._level, inside._behind, inside._depth = frame.level, self.costs.rest(there), self._depth + 1
+            start = (Reading(there, Gap(spacing.behind_colon, "value", node)),)
+            with suppress(LimitError):
+                self._plans[kept] = EndingSearch(inside).run(Node(start, 0, inside.bound(start)), PLANNED_NODES)
+        return self._plans.setdefault(kept, None)
 
     def _spot(self, preferred: Preferred, frame: Frame) -> Spot:
         """The place of an open object or array."""
@@ -211,6 +346,11 @@ class JsonStates(States):
                 spot = preferred.inside(spot, one.parent.count - 1)
             self._spots[one] = spot
         return spot
+
+
+def _is_behind(reading: Reading) -> bool:
+    """Whether a reading stands behind a member's value."""
+    return isinstance(reading.place, Gap) and reading.place.awaited == "object's more"
 
 
 @lru_cache(maxsize=1024)

@@ -138,8 +138,8 @@ class Era:
         head = np.array([len(rows), len(columns), 0])
         parts = [head, classes, rows.ravel(), np.zeros(1, np.int32), ends]
         if isinstance(automaton, KeyAutomaton):
-            left = strings_left(next_state, ends > 0)
-            least = least_left(Dfa(next_state, ends > 0), left)
+            keys = Dfa(next_state, ends > 0)
+            least = least_left(keys, left := strings_left(keys))
             parts += [np.zeros(1, np.int32), least, np.zeros(1, np.int32), left]
         array: Array = np.concatenate(parts).astype(np.int32)
         array[layout.AUTOMATON_ID] = self.ids.of(("automaton", hashlib.sha256(array.tobytes()).digest()))

@@ -15,7 +15,7 @@ from maskwright.analysis.schema.strings import pattern_automaton
 
 
 def left(automaton: Dfa) -> list[int]:
-    return strings_left(automaton.next_state, automaton.is_accepting).tolist()
+    return strings_left(automaton).tolist()
 
 
 def n_of_length(automaton: Dfa, state: int, n: int) -> int:
@@ -59,7 +59,7 @@ def test_counts_are_those_of_all_strings(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_fewest_behind_a_character_are_those_of_some_character(seed: int) -> None:
     automaton = pattern_automaton(pattern(Random(f"least {seed}")))
-    counts = strings_left(automaton.next_state, automaton.is_accepting)
+    counts = strings_left(automaton)
     least = least_left(automaton, counts).tolist()
     if counts[0] == FOR_EVER:
         assert set(least) == {FOR_EVER}
@@ -77,6 +77,6 @@ def test_more_than_any_text_has_is_endless() -> None:
     assert left(pattern_automaton("^[ab]{31}$"))[:1] == [ENDLESS]
     assert left(pattern_automaton("^[0-9]{300}(x|y)$"))[0] == ENDLESS
     assert not goes_on_for_ever(pattern_automaton("^[0-9]{300}$"))
-    assert goes_on_for_ever(pattern_automaton("^[^]*$")) and strings_left(
-        np.full((1, 256), -1, np.int32), np.array([True])
-    ).tolist() == [1]
+    assert goes_on_for_ever(pattern_automaton("^[^]*$")) and left(
+        Dfa(np.full((1, 256), -1, np.int32), np.array([True]))
+    ) == [1]
