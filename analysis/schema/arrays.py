@@ -6,7 +6,6 @@ Where items are counted in several ways at once, by `contains` and its like, a s
 
 from __future__ import annotations
 
-from itertools import product
 from typing import NamedTuple
 
 from maskwright.analysis.errors import LimitError
@@ -16,10 +15,12 @@ from maskwright.analysis.schema.drafts import Doubtful, Draft
 from maskwright.analysis.schema.objects import Nodes
 from maskwright.analysis.schema.shapes import NO_NODE, Arrays, Contained, ItemState
 
-MOST_SETS = 4
-"""BOUND: sets of which items are counted in one array; an item is in any of 2 ** so many."""
-MOST_ITEM_STATES = 1_000
-"""BOUND: the states of an array's items."""
+MOST_SETS = 16
+"""BOUND: sets of which items are counted in one array."""
+MOST_ALIKE = 4
+"""BOUND: sets that an item need not be told to be in none of; n give it up to 2 ** n readings."""
+MOST_ITEM_STATES, MOST_WAYS = 1_000, 20_000
+"""BOUND: the states of an array's items, and the ways from one to the next in all."""
 
 
 def item_terms(clause: c.Clause, offset: int) -> list[int]:
@@ -149,13 +150,18 @@ def _item_states(counted: _Counted, items: list[list[int]], nodes: Nodes) -> tup
     number = {start: 0}
     order = [start]
     found: list[ItemState] = []
+    n_ways = 0
     for place, counts, used in order:  # grows while it is read
         is_end = place >= counted.least and all(
             count >= one.least for count, one in zip(counts, counted.sets, strict=True)
         )
         moves: dict[tuple[int, int], None] = {}
-        for terms, after in _ways(counted, place, counts):
-            one = nodes.node([*items[min(place, counted.n_first)], *terms])
+        own = items[min(place, counted.n_first)]
+        for terms, after in _ways(counted, place, counts, own, nodes):
+            n_ways += 1
+            if n_ways > MOST_WAYS:
+                raise LimitError(f"items are counted in more than {MOST_WAYS:,} ways")
+            one = nodes.node([*own, *terms])
             if one == NO_NODE:
                 continue
             there = used
@@ -177,9 +183,12 @@ def _item_states(counted: _Counted, items: list[list[int]], nodes: Nodes) -> tup
 
 
 def _ways(
-    counted: _Counted, place: int, counts: tuple[int, ...]
+    counted: _Counted, place: int, counts: tuple[int, ...], own: list[int], nodes: Nodes
 ) -> list[tuple[list[int], tuple[int, tuple[int, ...]]]]:
-    """The ways to read one more item: terms that it satisfies, and what is counted then."""
+    """The ways to read one more item: terms that it satisfies, and what is counted then.
+
+    own : the terms of every item there. Most sets have no item in common: few ways are left.
+    """
     if place == counted.most:
         return []
     after = min(place + 1, max(counted.n_first, counted.least)) if counted.most is None else place + 1
@@ -188,12 +197,17 @@ def _ways(
         if place < one.start or (one.most is None and count >= one.least and not counted.is_exact):
             choices.append([(None, count)])
         elif one.most is None:
-            outside = one.term ^ 1 if counted.is_exact else None
+            outside = one.term ^ 1 if counted.is_exact or len(counted.sets) > MOST_ALIKE else None
             choices.append([(outside, count), (one.term, min(count + 1, one.least))])
         else:
             inside = [(one.term, count + 1)] if count < one.most else []
             choices.append([(one.term ^ 1, count), *inside])
-    return [
-        ([term for term, _ in way if term is not None], (after, tuple(count for _, count in way)))
-        for way in product(*choices)
-    ]
+    found: list[tuple[list[int], tuple[int, ...]]] = [([], ())]
+    for choice in choices:
+        longer = [
+            (there if one is None else [*there, one], (*so_far, n)) for there, so_far in found for one, n in choice
+        ]
+        found = [way for way in longer if not nodes.is_surely_empty([*own, *way[0]])]
+        if len(found) > MOST_WAYS:
+            raise LimitError(f"items are counted in more than {MOST_WAYS:,} ways")
+    return [(terms, (after, so_far)) for terms, so_far in found]

@@ -12,7 +12,7 @@ from naive_json_texts import is_legal, is_text_of
 from schema_cases import check_graph
 from shares import share
 
-from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.errors import EmptySchemaError, SchemaError
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.shapes import Arrays, SchemaGraph, Texts
 
@@ -53,6 +53,34 @@ def test_counted_arrays_mean_what_jsonschema_says(is_unique: bool, n: int) -> No
     assert n_instances > 2 * n and n_states > n // 4 and n_refused < n // 10, (n_instances, n_states, n_refused)
 
 
+MANY = [{"const": 0}, {"const": "a"}, {"minimum": 2}, {"minimum": 3}, {"type": "string"}, {"enum": ["b", 1]}]
+MANY += [{"minLength": 2}, {"type": "null"}, {"type": "array", "maxItems": 0}, {"type": ["null", "integer"]}]
+
+
+@pytest.mark.parametrize("n", share([12, 60], 1))
+def test_many_counted_sets_mean_what_jsonschema_says(n: int) -> None:
+    items, n_instances, n_empty = [0, 1, 2, 3, "a", "b", "cc", None, [], [0], True], 0, 0
+    for seed in range(n):
+        rng = Random(seed)
+        counted: list[Any] = [{"contains": one} for one in rng.sample(MANY, rng.randint(5, 8))]
+        if rng.random() < 0.3:
+            counted[0]["maxContains"] = rng.randint(1, 2)
+        schema = {"type": "array", "allOf": counted}
+        oracle = jsonschema.Draft202012Validator(schema)
+        values = [[rng.choice(items) for _ in range(rng.randint(2, 12))] for _ in range(60)]
+        try:
+            graph = build_graph(schema)
+        except EmptySchemaError:
+            n_empty += 1
+            assert not any(map(oracle.is_valid, values)), schema
+            continue
+        for value in values:
+            is_valid = oracle.is_valid(value)
+            n_instances += is_valid
+            assert is_legal(Texts(graph), json.dumps(value).encode()) == is_valid, (schema, value)
+    assert n_instances > 5 * n and n_empty < n // 5, (n_instances, n_empty)
+
+
 @pytest.mark.parametrize(
     ("schema", "n_states"),
     [
@@ -69,7 +97,8 @@ def test_states(schema: Any, n_states: int) -> None:
 @pytest.mark.parametrize(
     ("schema", "pointer", "reason"),
     [
-        ({"allOf": [{"contains": {"const": i}} for i in range(5)]}, "/allOf/4/contains", "counted by 5 sets at once"),
+        ({"allOf": [{"contains": {"const": i}} for i in range(17)]}, "/allOf/16/contains", "counted by 17 sets at once"),
+        ({"allOf": [{"contains": {"const": i}} for i in range(10)]}, "/allOf/9/contains", "in more than 1,000 ways"),
         (
             {"allOf": [{"contains": {"const": i}, "minContains": 40} for i in range(2)]},
             "/allOf/1/contains",
