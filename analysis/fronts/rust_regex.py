@@ -167,6 +167,9 @@ class _Reader(PatternReader):
     def dot(self) -> Ranges:
         return EVERYTHING if "s" in self.flags else _NOT_LINE_FEED
 
+    def cased(self, ranges: Ranges) -> Ranges:
+        return ranges  # sets are complete as they are read
+
     def anchor(self, letter: str, start: int) -> Node:
         raise PatternError(
             f"{letter} is not supported, nor is it in llguidance: a terminal is matched as a whole", start

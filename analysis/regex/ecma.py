@@ -6,7 +6,9 @@ something else, and ``(?<name>...)`` is an error.
 
 What the flag `u` forbids but most validators take is read as without it (ECMA 262, annex B):
 ``\-`` and other signs behind a backslash, a lone ``{``, ``}`` or ``]``, ``a{,2}``, a hyphen beside
-a class, as in ``[\w-a]``, and look-aheads that are repeated.
+a class, as in ``[\w-a]``, and look-aheads that are repeated. So are flags at the beginning, as in
+``(?i)a``; ECMA 262 has only ``(?i:a)``. Case is ignored as Python does, which folds characters
+nearly as ECMA 262 does.
 
 Rust's patterns are read by the same `PatternReader`: `fronts.rust_regex` overrides what differs.
 (Python's are read by Python's own parser: see `parse`.)
@@ -42,7 +44,8 @@ _QUANTIFIER = re.compile(r"([*+?])|\{([0-9]+)(,([0-9]*))?\}")
 _SIGNS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _IN_BRACES = re.compile(r"\{([0-9A-Fa-f]+)\}")
 _HEX = re.compile(r"[0-9A-Fa-f]*")
-_GROUP = re.compile(r"\?(?:<([^>=!]*)>|([:=!]|<=|<!))")
+_GROUP = re.compile(r"\?(?:<([^>=!]*)>|([:=!]|<=|<!)|([is]*)(?:-([is]+))?:)")
+_FLAGS = re.compile(r"\?([is]+)\)")
 
 MOST_REPEATED = 1 << 20
 """The greatest number of copies that a quantifier may ask for."""
@@ -192,7 +195,14 @@ class PatternReader(Cursor):
 
     def dot(self) -> Ranges:
         """The characters that a dot stands for."""
-        return _NOT_NEWLINE
+        return charset.EVERYTHING if "s" in self.flags else _NOT_NEWLINE
+
+    def cased(self, ranges: Ranges) -> Ranges:
+        """Characters, with those that differ from them in case only where that is ignored."""
+        if "i" not in self.flags or not ranges:
+            return ranges
+        source = "".join([f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges])
+        return charset.ignoring_case(charset.normalise(ranges), f"[{source}]", False)
 
     def anchor(self, letter: str, start: int) -> Node:
         """What ^ or $ stands for."""
@@ -202,7 +212,7 @@ class PatternReader(Cursor):
         """One character."""
         if 0xD800 <= code <= 0xDFFF:
             raise PatternError("half a surrogate pair, which no text has", start)
-        return Chars(((code, code),))
+        return Chars(self.cased(((code, code),)))
 
     def enter(self, start: int) -> None:
         """Goes one group deeper."""
@@ -236,9 +246,16 @@ class PatternReader(Cursor):
         """
         if self.next != "?":
             return ""
+        if not start and (flags := self.match(_FLAGS)) is not None:
+            self.flags = frozenset(flags[1])
+            return None
         found = self.match(_GROUP)
         if found is None:
-            raise PatternError("a group (?...) that ECMA 262 does not know; flags such as (?i) are none of it", start)
+            raise PatternError(
+                "a group (?...) that ECMA 262 does not know; flags are i and s, as in (?i:...), or first of all as in (?i)",
+                start,
+            )
+        self.flags = (self.flags | set(found[3] or "")) - set(found[4] or "")
         return found[2] or ""
 
     def escaped(self, start: int) -> Node:
@@ -263,7 +280,7 @@ class PatternReader(Cursor):
             ranges = self.property(name := found[found.lastindex or 0])
             if ranges is None:
                 raise PatternError(self.unknown_property.format(name), start)
-            return charset.complement(ranges) if letter == "P" else ranges
+            return charset.complement(self.cased(ranges)) if letter == "P" else self.cased(ranges)
         if letter in self.escapes:
             return self.escapes[letter]
         return self._hexadecimal(letter, start) if letter in self.digits else self.other_escape(letter, start)
@@ -323,12 +340,12 @@ class PatternReader(Cursor):
         at = self.at
         first = self._item(start)
         if self.next != "-" or self.starts(self.no_range):
-            return _pairs(first)
+            return self._pairs(first)
         self.at += 1
         self.skip()
         last = self._item(start)
         if isinstance(first, int) and isinstance(last, int) and first <= last:
-            return ((first, last),)
+            return self.cased(((first, last),))
         return self.no_range_between(first, last, start, at)
 
     def no_range_between(self, first: Item, last: Item, start: int, at: int) -> Ranges:
@@ -338,7 +355,7 @@ class PatternReader(Cursor):
         """
         if isinstance(first, int) and isinstance(last, int):
             raise PatternError("a range whose end is before its start", start)
-        return (*_pairs(first), (45, 45), *_pairs(last))
+        return (*self._pairs(first), (45, 45), *self._pairs(last))
 
     def _item(self, start: int) -> Item:
         """A character or an escape in a class that begins at `start`."""
@@ -348,6 +365,5 @@ class PatternReader(Cursor):
         self.at += 1
         return self.escape(at) if letter == "\\" else ord(letter)
 
-
-def _pairs(item: Item) -> Ranges:
-    return ((item, item),) if isinstance(item, int) else item
+    def _pairs(self, item: Item) -> Ranges:
+        return self.cased(((item, item),)) if isinstance(item, int) else item

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import random
+import re
 import shutil
 import statistics
 import time
@@ -47,6 +49,38 @@ def test_node_found_the_same() -> None:
     everything = "".join(wanted or "" for wanted in answers)
     assert everything.count("0") > 1000 and everything.count("1") > 1000
     assert check(cases, answers) < 30
+
+
+FLAGGED = [
+    "(?i)^a[b-d]",
+    "(?i)k",
+    "^(?i:k)S",
+    "(?i)[^s]",
+    "(?i)^(?-i:a)b",
+    "(?s)^a.b",
+    "^a.b",
+    "(?is)^a.B",
+    "(?i)^\\x61b",
+]
+FLAGGED += [
+    "(?i)^ß",
+    "(?i)[b-d]{2}",
+    "(?i)é|Σ",
+    "(?i)^[^a-k]*$",
+    r"(?i)^[\d_]",
+    "(?s:a.)(?i:S|(?-i:é))",
+    "(?i)",
+]
+
+
+@pytest.mark.parametrize("pattern", FLAGGED)
+def test_flags_are_those_of_python(pattern: str) -> None:
+    rng = random.Random(pattern)
+    texts = ["", *("".join(rng.choices("aAbBkKsSéÉßσς1_-\n", k=rng.randint(1, 5))) + "a" for _ in range(400))]
+    texts += [text.replace("s", "\u017f").replace("k", "\u212a") for text in texts]
+    found = answer(pattern, texts)
+    assert found == "".join("01"[re.search(pattern, text) is not None] for text in texts)
+    assert pattern == "(?i)" or {*found} == {"0", "1"}
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
@@ -105,7 +139,8 @@ def test_patterns_and_texts(pattern: str, found: list[str], not_found: list[str]
         ("a{2,1}", r"the quantifier \{2,1\} has its bounds in the wrong order, at offset 1"),
         ("a{99999999}", "more than 1,048,576 repetitions, at offset 1"),
         ("[z-a]", "a range whose end is before its start, at offset 0"),
-        ("(?i)a", r".*flags such as \(\?i\) are none of it, at offset 0"),
+        ("a(?i)", r".*flags are i and s, as in \(\?i:...\), or first of all as in \(\?i\), at offset 1"),
+        ("(?m)a", r".*flags are i and s, .*, at offset 0"),
         ("(?P<n>a)", r"a group \(\?...\) that ECMA 262 does not know"),
         (r"(a)\1", "a back-reference, which no automaton reads, at offset 3"),
         (r"(?<n>a)\k<n>", "a back-reference, which no automaton reads"),
