@@ -9,7 +9,7 @@ result is kept, so that a second request for the same content is a look-up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -29,6 +29,8 @@ from maskwright.analysis.schema.lengths import strings_left
 
 MOST_STATES = 20_000
 """BOUND: the states of an automaton of strings, also on the way to it."""
+MOST_COMBINED = 40_000
+"""BOUND: those of an automaton made of two, also on the way to it: some two seconds."""
 
 
 def pattern_automaton(text: str) -> Dfa:
@@ -144,22 +146,32 @@ def widest_format(name: str) -> Dfa | None:
     return spell(ecma.parse(WIDENED[name])) if name in WIDENED else format_automaton(name)
 
 
+def _combined(by: Callable[..., Dfa], a: Dfa, b: Dfa) -> Dfa:
+    try:
+        return by(a, b, max_states=MOST_COMBINED)
+    except LimitError:
+        raise LimitError(
+            f"the patterns, formats and values that are asked for together need an automaton of more than {MOST_COMBINED:,} "
+            "states; make the repetitions of one shorter, or say in one pattern what all of them do"
+        ) from None
+
+
 @Kept
 def both(a: Dfa, b: Dfa) -> Dfa:
-    """The strings of both sets. Raises: LimitError if there are more than `MOST_STATES` states."""
-    return a if a == b else intersect(a, b, max_states=MOST_STATES)
+    """The strings of both sets. Raises: LimitError past `MOST_COMBINED` states."""
+    return a if a == b else _combined(intersect, a, b)
 
 
 @Kept
 def either(a: Dfa, b: Dfa) -> Dfa:
     """The strings of the one or the other set. Raises: LimitError as `both`."""
-    return a if a == b else union(a, b, max_states=MOST_STATES)
+    return a if a == b else _combined(union, a, b)
 
 
 @Kept
 def without(a: Dfa, b: Dfa) -> Dfa:
     """The strings of `a` that are not in `b`. Raises: LimitError as `both`."""
-    return difference(a, b, max_states=MOST_STATES)
+    return _combined(difference, a, b)
 
 
 def counted(dfa: Dfa | None, least: int, most: int | None) -> Dfa:

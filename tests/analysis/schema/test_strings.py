@@ -25,6 +25,7 @@ from maskwright.analysis.schema.strings import (
     both,
     either,
     finite_language,
+    format_automaton,
     literals,
     pattern_automaton,
     repeated_class,
@@ -246,3 +247,23 @@ def test_patterns_that_repeat_a_set_too_often_for_an_automaton() -> None:
     for schema, said in schemas:
         graph = build_graph({"type": "string", **schema})
         assert {text for text in texts if is_text_of(graph, json.dumps(text))} == said, schema
+
+
+def test_an_email_beside_a_long_pattern() -> None:
+    schema = {"type": "string", "format": "email", "pattern": '^[^\\s@"]{1,64}@[^\\s@]{1,255}$'}
+    ((shape,),) = build_graph(schema).nodes
+    assert isinstance(shape, Strings) and shape.automaton is not None
+    email, pattern = format_automaton("email"), pattern_automaton(schema["pattern"])
+    assert email is not None
+    local, domain = (
+        ["a", "a" * 64, "a" * 65, '"b"', "a.b", "a..b"],
+        ["c.de", "x" * 63 + ".y" * 96, "x" * 63 + ".y" * 97],
+    )
+    for text in (f"{one}@{other}".encode() for one in local for other in domain):
+        assert shape.automaton.matches(text) == (email.matches(text) and pattern.matches(text)), text
+
+
+def test_what_is_too_large_together_says_what_helps() -> None:
+    lengths = [{"pattern": f"^(?:[a-f]{{{n}}})*$"} for n in (211, 223)]
+    with pytest.raises(SchemaError, match=r"that are asked for together need .* make the repetitions of one shorter"):
+        build_graph({"type": "string", "allOf": lengths})
