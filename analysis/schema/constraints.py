@@ -19,7 +19,7 @@ from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.kept import size
 from maskwright.analysis.marks import part_of_format
 from maskwright.analysis.schema import strings
-from maskwright.analysis.schema.formats import LONGEST, ONE_SIDED
+from maskwright.analysis.schema.formats import LONGEST
 
 NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT = "null", "boolean", "number", "string", "array", "object"
 TYPES = (NULL, BOOLEAN, NUMBER, STRING, ARRAY, OBJECT)
@@ -157,8 +157,6 @@ class Format(Constraint):
     def outside(self, pointer: str) -> list[Clause]:
         if part_of_format(self.name) is not None:
             return [(Refused(pointer, "a part of another language is negated"),)]
-        if self.name in ONE_SIDED:
-            return [(Refused(pointer, f"the format {self.name} is negated, and not all of its strings are known"),)]
         most = LONGEST.get(self.name)
         found: list[Clause] = [(Format(self.name, not self.is_one),)]
         return [*found, (Length(most + 1, None),)] if self.is_one and most is not None else found

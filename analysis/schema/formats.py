@@ -195,6 +195,31 @@ def _regex() -> str:
     return rf"(?:{inside}|{look})*"
 
 
+def _wide_regex() -> str:
+    r"""The pattern of all patterns of ECMA 262 with the flag `u`, and of some that are none.
+
+    Numbers and ends of ranges are not compared, nor are names looked up; a set has any escapes.
+    Within groups that nest deeper than `_NESTED` it is not asked whether parentheses are closed.
+    """
+    syntax, hexadecimal = r"\^$\\.*+?()[\]{}|", "[0-9A-Fa-f]"
+    name = rf"<(?:[\w${_BEYOND}]|\\u(?:{hexadecimal}{{4}}|\{{{hexadecimal}+\}}))+>"
+    escape = _alternatives(
+        rf"[{syntax}/tnvfrdDwWsS0-9]",
+        "c[A-Za-z]",
+        rf"x{hexadecimal}{{2}}",
+        rf"u(?:{hexadecimal}{{4}}|\{{{hexadecimal}+\}})",
+        f"k{name}",
+        r"[pP]\{[^}]+\}",
+    )
+    quantifier = r"(?:(?:[*+?]|\{\d+(?:,\d*)?\})\??)?"
+    single = rf"(?:[^{syntax}]|\.|\\{escape}|\[(?:[^\]\\]|\\[^])*\]){quantifier}|[|^$]|\\[bB]"
+    opened, closed = rf"\((?:\?(?:[:=!]|<[=!]|{name}|[ims]*(?:-[ims]*)?:))?", rf"\){quantifier}"
+    inside = rf"(?:{single}|{opened}|{closed})*"
+    for _ in range(_NESTED):
+        inside = rf"(?:{single}|{opened}{inside}{closed})*"
+    return inside
+
+
 FORMATS = {
     "regex": _regex(),
     "date": _DATE,
@@ -235,9 +260,7 @@ LATER = {
 """Format -> the draft from which on it is another one, the name of this one here, its pattern."""
 LONGEST = {"hostname": 253}
 """Formats whose strings have a greatest number of characters."""
-WIDENED = {"hostname": _DOMAIN, "time": _WIDE_TIME, "date-time": _WIDE_DATE_TIME}
+WIDENED = {"hostname": _DOMAIN, "time": _WIDE_TIME, "date-time": _WIDE_DATE_TIME, "regex": _wide_regex()}
 """Format that leaves out strings -> the pattern of all that may be of it."""
-ONE_SIDED = frozenset({"regex"})
-"""Formats of which so much is left out that nothing can be said of the strings that are none."""
 NOT_REGULAR = {"idn-hostname": "its rules ask for tables of a version of Unicode"}
 """Formats that no automaton decides, and why."""
