@@ -19,8 +19,10 @@ MOST_SETS = 16
 """BOUND: sets of which items are counted in one array."""
 MOST_ALIKE = 4
 """BOUND: sets that an item need not be told to be in none of; n give it up to 2 ** n readings."""
-MOST_ITEM_STATES, MOST_WAYS = 1_000, 20_000
-"""BOUND: the states of an array's items, and the ways from one to the next in all."""
+MOST_ITEM_STATES = 1_000
+"""BOUND: the states of an array's items."""
+MOST_WAYS = 20_000
+"""BOUND: the ways from one of these states to the next, in all."""
 
 
 def item_terms(clause: c.Clause, offset: int) -> list[int]:

@@ -53,8 +53,6 @@ MOST_MORE = 20_000
 """BOUND: members or items still to come that are told apart. They take two bytes each or more."""
 MOST_TOLD = 20_000
 """BOUND: numbers of items, and of those contained, that are told apart in one array."""
-
-_PRINTABLE = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 T = TypeVar("T")
 
 
@@ -154,8 +152,7 @@ class Costs:
     def _node_cost(self, node: int) -> int:
         """The bytes of a shortest value of a node, without white space around it.
 
-        PERF: it is worked out with those of the nodes that such a value may need, when it is asked
-        for: an ending needs few of a schema's.
+        PERF: it is worked out, with those that it needs, when it is asked for: endings need few.
         """
         found = NEVER if node == NO_NODE else self._node_costs.get(node)
         if found is not None:
@@ -461,21 +458,10 @@ class Costs:
         return max(inside + 1 + self.rest(frame), self._of_items(frame) - 1 - written(place))
 
     def string(self, place: p.Quoted, shape: AutomatonShape) -> bytes | None:
-        """The first shortest rest of a string with its quotation mark; None where that is unknown.
-
-        place : between characters, in a string of the shape.
-        """
-        costs, state, most = self._of_strings(shape), place.state, shape.most
-        least, text = shape.least - place.length, bytearray()
-        while far := costs.rest(state, least - len(text)):
-            row = costs.characters.rows[state]
-            ways = (byte for byte in _PRINTABLE if row[byte] >= 0)
-            byte = next((b for b in ways if costs.rest(int(row[b]), least - len(text) - 1) < far), 0)
-            if not byte:
-                return None
-            text.append(byte)
-            state = int(row[byte])
-        return bytes(text) + b'"' if most is None or place.length + len(text) <= most else None
+        """The first shortest rest of a string, between characters; None where that is unknown."""
+        text = self._of_strings(shape).text(place.state, shape.least - place.length)
+        is_known = text is not None and (shape.most is None or place.length + len(text) <= shape.most)
+        return text + b'"' if is_known and text is not None else None
 
     def _of_automaton(self, costs: CharacterCosts, place: p.Quoted, least: int) -> int:
         """The bytes to the end of a string or key."""

@@ -48,6 +48,9 @@ def text_cost(text: bytes) -> int:
     return sum(character_cost(ord(character)) for character in text.decode())
 
 
+_PRINTABLE = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
+
+
 class CharacterCosts:
     """Bytes of shortest spellings of the strings of an automaton, and of what comes behind them.
 
@@ -109,6 +112,22 @@ class CharacterCosts:
         if least > most:  # each of the characters before the last `most` takes a byte or more
             return min(NEVER, least - most + int(layers[most].min()))
         return int(layers[max(least, 0)][state])
+
+    def text(self, state: int, least: int) -> bytes | None:
+        """The first of the shortest strings from a state on, of printable ASCII; None for others.
+
+        least : the characters that it has at least. Nothing comes behind the strings.
+        """
+        found = bytearray()
+        while far := self.rest(state, least - len(found)):
+            row = self.characters.rows[state]
+            ways = (byte for byte in _PRINTABLE if row[byte] >= 0)
+            byte = next((b for b in ways if self.rest(int(row[b]), least - len(found) - 1) < far), 0)
+            if not byte:
+                return None
+            found.append(byte)
+            state = int(row[byte])
+        return bytes(found)
 
     def n_of(self, cost: int) -> int:
         """The number of strings that take just so many bytes, with what comes behind them."""

@@ -25,6 +25,7 @@ page.limit("more than # such members", constant("analysis/schema/objects.py", "M
 page.limit("Refused for more than # that must be counted together", constant("analysis/schema/arrays.py", "MOST_SETS"))
 page.limit("for more than # combinations of counts", constant("analysis/schema/arrays.py", "MOST_ITEM_STATES"))
 page.limit("where the automaton would have more than # states", constant("analysis/schema/strings.py", "MOST_STATES"))
+page.limit("(# where several patterns", constant("analysis/schema/strings.py", "MOST_COMBINED"))
 page.limit("limits keys at more than # characters", constant("analysis/schema/builder.py", "MOST_COUNTED"))
 page.limit("where keys match `patternProperties` in more than # ways", constant("analysis/schema/keys.py", "MOST_SETS"))
 page.limit("or the patterns have together more than # states", constant("analysis/schema/keys.py", "MOST_STATES"))
