@@ -68,7 +68,9 @@ def spelled(spelling: bytes, escapes: Escapes = "any") -> Ranges:
         return _of_utf8(spelling)
     if escapes != "any":
         text = spelling.decode("latin-1")
-        minimal = tuple((one, one) for one, escape in MINIMAL_ESCAPES.items() if _begins(escape, text, escapes))
+        if escapes != "minimal":  # then the digits may be capitals
+            text = text[:2] + text[2:].lower()
+        minimal = tuple((one, one) for one, escape in MINIMAL_ESCAPES.items() if escape.startswith(text))
         if escapes == "minimal":
             return minimal
         is_unit = spelling[1:2] in (b"", b"u")
@@ -92,20 +94,15 @@ def spelled(spelling: bytes, escapes: Escapes = "any") -> Ranges:
     return tuple((_pair(first, a), _pair(first, b)) for a, b in _clipped(*low, FIRST_LOW, LAST_LOW))
 
 
-def _begins(escape: str, text: str, escapes: Escapes) -> bool:
-    """Whether an escape begins with some text; its digits may be capitals unless it is minimal."""
-    return escape.startswith(text if escapes == "minimal" else text[:2] + text[2:].lower())
-
-
-def whole(spelling: bytes) -> bool:
-    """Whether bytes with `spelled(spelling)` are the whole spelling of a character."""
+def left(spelling: bytes) -> int:
+    """The fewest bytes that complete a spelling of which `spelled` has some; 0 if it is whole."""
     if spelling[0] != BACKSLASH:
-        return len(spelling) == (spelling[0] >= 0xC2) + (spelling[0] >= 0xE0) + (spelling[0] >= 0xF0) + 1
+        return 1 + (spelling[0] >= 0xC2) + (spelling[0] >= 0xE0) + (spelling[0] >= 0xF0) - len(spelling)
     if spelling[1:2] != b"u":
-        return len(spelling) == 2
+        return 2 - len(spelling)
     units = _units(spelling[2:6])
     is_half = units is not None and FIRST_HIGH <= units[0] < FIRST_LOW
-    return len(spelling) == (12 if is_half else 6)
+    return (12 if is_half else 6) - len(spelling)
 
 
 def _units(digits: bytes) -> Range | None:
@@ -195,8 +192,7 @@ class Characters:
         if found is None:
             found = self._steps[state, ranges] = {}
             for first, last in ranges:
-                for one, n in self._span(state, first, last).items():
-                    found[one] = found.get(one, 0) + n
+                _add(found, self._span(state, first, last))
         return found
 
     def _span(self, state: int, first: int, last: int) -> dict[int, int]:

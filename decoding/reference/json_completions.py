@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.schema.shapes import NO_NODE, Escapes
-from maskwright.decoding.reference.json_characters import Ranges, spelled, walked
+from maskwright.decoding.reference.json_characters import walked
 from maskwright.decoding.reference.json_places import (
     ArrayFrame,
     Digits,
@@ -77,15 +77,8 @@ class Completions:
             if isinstance(at, ArrayFrame) and at.shape.shape.is_unique and len(at.known) < at.count:
                 return False  # the last item was there before
             at = at.parent
-        while at is not None and at.holds_compared:
-            if isinstance(at, ArrayFrame) and not self._is_new_in(at, reading):
-                return False
-            at = at.parent
-        return True
-
-    def _is_new_in(self, top: ArrayFrame, reading: Reading) -> bool:
-        is_alike = top.known and self._alike_here(reading, top)
-        return not is_alike or self._has_new(self._items(reading, top), top.known)
+        alike = (top for top in _compared(at) if self._alike_here(reading, top))
+        return all(self._has_new(self._items(reading, top), top.known) for top in alike)
 
     def has_new(self, node: int, known: Known) -> bool:
         """Whether a node has a value that is not known. Raises: as `is_new`."""
@@ -97,12 +90,7 @@ class Completions:
 
     def may_be_equal(self, reading: Reading) -> bool:
         """Whether an item under way, or the next one, may become equal to one before it."""
-        at = reading.frame
-        while at is not None and at.holds_compared:
-            if isinstance(at, ArrayFrame) and at.known and (at is reading.frame or self._alike_here(reading, at)):
-                return True
-            at = at.parent
-        return False
+        return any(top is reading.frame or self._alike_here(reading, top) for top in _compared(reading.frame))
 
     def alike_rests(self, reading: Reading) -> set[bytes] | None:
         """What strings of known items still have, of those that begin like one under way.
@@ -110,15 +98,13 @@ class Completions:
         Returns None if the reading stands elsewhere than in a string's content, or in a character.
         Where what comes begins none of these, the items under way are new, if they can end.
         """
-        place, at = reading.place, reading.frame
+        place = reading.place
         if not isinstance(place, Quoted) or isinstance(place.shape, ObjectShape) or place.spelling:
             return None
         found: set[bytes] = set()
-        while at is not None and at.holds_compared:
-            if isinstance(at, ArrayFrame) and at.known:
-                alike = self._alike_here(reading, at)
-                found.update(one[len(place.content) :] for one in alike if isinstance(one, bytes))
-            at = at.parent
+        for top in _compared(reading.frame):
+            alike = self._alike_here(reading, top)
+            found.update(one[len(place.content) :] for one in alike if isinstance(one, bytes))
         return found
 
     # --------------------------------------------------------------- known values that begin alike
@@ -294,7 +280,7 @@ class Completions:
         if isinstance(place, Quoted):
             if isinstance(place.shape, ObjectShape):
                 return map(self._object_of, self._keyed(frame, place.shape, place))  # type: ignore[arg-type]
-            return place.shape.strings(place.state, place.length, place.content, self._ranges(place))
+            return place.shape.strings(place.state, place.length, place.content, place.ranges(self._escapes))
         if place.awaited in ("value", "colon"):
             return iter(self._node(place.node))
         n_more = int(place.awaited in ("key", "item"))
@@ -308,7 +294,7 @@ class Completions:
 
     def _keyed(self, frame: ObjectFrame, shape: ObjectShape, place: Quoted) -> Iterator[Members]:
         """The members of an object whose next key has begun."""
-        addable, ranges = shape.addable(frame.used, len(frame.others)), self._ranges(place)
+        addable, ranges = frame.addable, place.ranges(self._escapes)
         named = [i for i in sorted(addable) if i < shape.n_named]
         for key in named:
             name = shape.shape.keys[key]
@@ -326,8 +312,13 @@ class Completions:
                     used, members = frame.used | ({i} - {OTHER}), frame.members | {(other, value)}
                     yield from self._objects(shape, used, frame.others | {other}, members)
 
-    def _ranges(self, place: Quoted) -> Ranges | None:
-        return spelled(place.spelling, self._escapes) if place.spelling else None
+
+def _compared(at: Frame | None) -> Iterator[ArrayFrame]:
+    """The arrays from a frame on that have items with which one under way is compared."""
+    while at is not None and at.holds_compared:
+        if isinstance(at, ArrayFrame) and at.known:
+            yield at
+        at = at.parent
 
 
 class _Values:

@@ -8,23 +8,24 @@ than `MOST_DIGITS` bytes, and values that take more than `MOST_COST`, are counte
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from operator import add
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from maskwright.analysis.regex.minimise import distances
 from maskwright.analysis.schema.shapes import NO_NODE
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.reference import json_places as p
-from maskwright.decoding.reference.json_characters import ALL, Characters, spelled
+from maskwright.decoding.reference.json_characters import ALL, Characters, left
 from maskwright.decoding.reference.json_scalar_costs import (
     MOST_DIGITS,
     NEVER,
     CharacterCosts,
-    ShortNumbers,
-    left,
+    key_costs,
     rest_of,
+    short_numbers,
+    string_costs,
     text_cost,
     written,
 )
@@ -56,6 +57,36 @@ MOST_TOLD = 20_000
 T = TypeVar("T")
 
 
+def _kept(make: Callable[..., T]) -> Callable[..., T]:
+    """A method of `Costs` that keeps what it makes of its arguments, which are given in order."""
+
+    @wraps(make)
+    def find(self: Costs, *key: Any) -> T:
+        if any(isinstance(one, frozenset) and len(one) > MOST_KEPT for one in key):
+            return make(self, *key)
+        found: T | None = self._tails.get((make, *key))
+        if found is None:
+            if len(self._tails) >= MOST_TAILS:
+                self._tails.clear()
+            found = self._tails[make, *key] = make(self, *key)
+        return found
+
+    return find
+
+
+def _shortest(lowest: int, n: int, n_of: Callable[[int], int]) -> list[int]:
+    """The bytes of the `n` shortest of some things, or less.
+
+    lowest : of the shortest. n_of : the number of things that take just so many bytes.
+    """
+    found: list[int] = []
+    for cost in range(lowest, lowest + MOST_COST if lowest <= MOST_LOWEST else 0):
+        found += [cost] * min(n_of(cost), n - len(found))
+        if len(found) == n:
+            return found
+    return found + [lowest] * (n - len(found))
+
+
 class Costs:
     """Lower bounds of the bytes that complete a text, from a level of nesting on.
 
@@ -74,11 +105,7 @@ class Costs:
         self._closing = self._space(0, CLOSES) + 1
         self._comma = self._space(0, GOES_ON) + 1 + self._space(spacing.behind_comma, GOES_ON)
         self._colon = self._space(spacing.before_colon, GOES_ON) + 1 + self._space(spacing.behind_colon, GOES_ON)
-        self._strings: dict[ReadShape, CharacterCosts] = {}
         self._keys: dict[tuple[ReadShape, tuple[int, ...]], CharacterCosts] = {}
-        self._digits: dict[ReadShape, list[int]] = {}
-        self._names: dict[ReadShape, list[int]] = {}
-        self._short: dict[ReadShape, ShortNumbers] = {}
         self._rests: WeakKeyDictionary[p.Frame, int] = WeakKeyDictionary()
         self._inside = self._at(self._level + 1)
         self._tails: dict[Any, Any] = {}
@@ -102,13 +129,6 @@ class Costs:
 
     # --------------------------------------------------------------------------------------- values
 
-    def _of_strings(self, shape: AutomatonShape) -> CharacterCosts:
-        found = self._strings.get(shape)
-        if found is None:
-            behind = [0 if accepts else NEVER for accepts in shape.characters.accepting]
-            found = self._strings[shape] = CharacterCosts(shape.characters, behind)
-        return found
-
     def _of_keys(self, shape: ObjectShape, i: int = OTHER) -> CharacterCosts:
         """Those of keys that are not named, with the value behind each of them.
 
@@ -124,29 +144,23 @@ class Costs:
             found = self._keys[shape, values] = CharacterCosts(characters, behind)
         return found
 
-    def _distances(self, shape: NumberShape) -> list[int]:
-        """For each state of a number, how many bytes the nearest end is away."""
-        found = self._digits.get(shape)
-        if found is None:
-            dfa = shape.shape.automaton
-            far = distances(dfa.next_state.tolist(), dfa.is_accepting.tolist())
-            found = self._digits[shape] = [far.get(state, NEVER) for state in range(dfa.n_states)]
-        return found
-
     def _value_cost(self, shape: ReadShape) -> int:
         """The bytes of a shortest value of a shape."""
         if isinstance(shape, WordShape):
             return min(map(len, shape.texts))
         if isinstance(shape, NumberShape):
-            return self._distances(shape)[0]
+            return shape.left.get(0, NEVER)
         if isinstance(shape, LiteralShape):
             return 2 + min(map(text_cost, shape.texts))
         if isinstance(shape, AutomatonShape):
-            return 2 + self._of_strings(shape).rest(0, shape.least)
-        inside = self._inside
-        if shape.may_end(frozenset(), 0) if isinstance(shape, ObjectShape) else shape.may_end(0, 0):
+            return 2 + string_costs(shape).rest(0, shape.least)
+        inside, nothing = self._inside, frozenset[Any]()
+        if shape.may_end(nothing, 0) if isinstance(shape, ObjectShape) else shape.may_end(0, 0):
             return 2 + inside._empty
-        tail = inside._object_tail(shape) if isinstance(shape, ObjectShape) else inside._array_tail(shape, 0, 0)
+        if isinstance(shape, ObjectShape):
+            tail = inside._object_tail(shape, nothing, nothing, 0)
+        else:
+            tail = inside._array_tail(shape, 0, 0, 0, nothing)
         return NEVER if tail >= NEVER else min(NEVER, 1 + inside._opened + tail - inside._comma)
 
     def _node_cost(self, node: int) -> int:
@@ -186,43 +200,17 @@ class Costs:
         """The bytes of a member by offset, as in `_member`."""
         if i >= shape.n_named:
             return self._member(self._of_keys(shape, i).rest(0, 0), 0)
-        return self._member(self._key_costs(shape)[i], self._node_cost(shape.shape.values[i]))
+        return self._member(key_costs(shape)[i], self._node_cost(shape.shape.values[i]))
 
-    def _key_costs(self, shape: ObjectShape) -> list[int]:
-        found = self._names.get(shape)
-        if found is None:
-            found = self._names[shape] = [text_cost(key) for key in shape.shape.keys]
-        return found
-
+    @_kept
     def _object_tail(
-        self,
-        shape: ObjectShape,
-        used: frozenset[int] = frozenset(),
-        others: frozenset[bytes] = frozenset(),
-        n_more: int = 0,
-        n_new: int = 0,
+        self, shape: ObjectShape, used: frozenset[int], others: frozenset[bytes], n_more: int, n_new: int = 0
     ) -> int:
         """The bytes to the end of an object, from behind a member.
 
         n_more : at least so many members follow.
         n_new : the members that are there beside `used` and `others`; they have other keys.
         """
-        return self._kept_tail(self._new_object_tail, shape, used, others, n_more, n_new)
-
-    def _kept_tail(self, make: Callable[..., T], *key: Any) -> T:
-        """What `make` makes of a key, which tells an object's from an array's."""
-        if any(isinstance(one, frozenset) and len(one) > MOST_KEPT for one in key):
-            return make(*key)
-        found = self._tails.get(key)
-        if found is None:
-            if len(self._tails) >= MOST_TAILS:
-                self._tails.clear()
-            found = self._tails[key] = make(*key)
-        return found
-
-    def _new_object_tail(
-        self, shape: ObjectShape, used: frozenset[int], others: frozenset[bytes], n_more: int, n_new: int
-    ) -> int:
         missing = shape.missing - used
         total = self._closing + sum(self._named(shape, i) for i in sorted(missing))
         count = shape.count(used, len(others)) + n_new
@@ -239,32 +227,19 @@ class Costs:
     def _other_costs(self, shape: ObjectShape, others: frozenset[bytes], n: int) -> list[int]:
         """The bytes of the `n` shortest members that are not named."""
         costs = self._of_keys(shape)
-        lowest = costs.rest(0, 0)
-        if lowest >= NEVER:
+        if costs.rest(0, 0) >= NEVER:
             return []
-        if lowest > MOST_LOWEST:
-            return [self._member(lowest, 0)] * n
         there = [*others, *(shape.shape.keys if shape.automaton is None else ())]
         behind = [self._node_cost(shape.shape.others[shape.class_of(key)]) for key in there]
         taken = Counter(map(add, map(text_cost, there), behind))
-        found: list[int] = []
-        for cost in range(lowest, lowest + MOST_COST):
-            free = min(costs.n_of(cost) - taken[cost], n - len(found))
-            found += [self._member(cost, 0)] * free
-            if len(found) == n:
-                return found
-        return found + [self._member(lowest, 0)] * (n - len(found))
+        found = _shortest(costs.rest(0, 0), n, lambda cost: costs.n_of(cost) - taken[cost])
+        return [self._member(cost, 0) for cost in found]
 
-    def _array_tail(
-        self, shape: ArrayShape, count: int, contained: int, n_more: int = 0, known: Known = frozenset()
-    ) -> int:
+    @_kept
+    def _array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
         """The bytes to the end of an array, from behind an item."""
-        return self._kept_tail(self._new_array_tail, shape, count, contained, n_more, known)
-
-    def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
         if shape.shape.states:
-            behind = self._kept_tail(self._of_states, shape, n_more)
-            return min(NEVER, self._closing + behind[contained])
+            return min(NEVER, self._closing + self._of_states(shape, n_more)[contained])
         if shape.shape.is_unique:
             return self._unique_tail(shape, count, n_more, known)
         least, most = (0, None) if shape.shape.contained is None else shape.shape.contained[:2]
@@ -299,6 +274,7 @@ class Costs:
             best = min(best, cost + (needed + more and (needed + more) * into) + (free - more and (free - more) * out))
         return best
 
+    @_kept
     def _of_states(self, shape: ArrayShape, n_more: int) -> list[int]:
         """The bytes of the items to an end from each state, `n_more` items at least."""
         states = shape.shape.states
@@ -322,51 +298,28 @@ class Costs:
         n = min(max(shape.shape.least - count, n_more), MOST_MORE)
         total = self._closing
         for node, n_alike in Counter(shape.node(count + i, False) for i in range(n)).items():
-            free = self._shortest(node, n_alike, known)
-            total += sum(self._comma + cost for cost in free)
+            costs = [self._node_cost(node)]
+            if n_alike > 1 or known:
+                costs = _shortest(*costs, n_alike, partial(self._n_of, self.interpreter.nodes[node], known))
+            total += n_alike * self._comma + sum(costs)
         return min(total, NEVER)
 
-    def _shortest(self, node: int, n: int, known: Known) -> list[int]:
-        """The bytes of the `n` shortest values of a node that are not known, or less."""
-        if n == 1 and not known:
-            return [self._node_cost(node)]
-        found: list[int] = []
-        lowest = self._node_cost(node)
-        if lowest > MOST_LOWEST or any(
-            isinstance(one, ObjectShape | ArrayShape) for one in self.interpreter.nodes[node]
-        ):
-            return [lowest] * n
-        for cost in range(lowest, lowest + MOST_COST):
-            for shape in self.interpreter.nodes[node]:
-                found += [cost] * min(n - len(found), self._n_of(shape, cost, known))
-            if len(found) >= n:
-                return found[:n]
-        return found + [lowest] * (n - len(found))
+    def _n_of(self, shapes: Sequence[ReadShape], known: Known, cost: int) -> int:
+        """The number of values of shapes of just so many bytes that are not known, or more."""
+        return sum(self._n_of_shape(shape, known, cost) for shape in shapes)
 
-    def _n_of(self, shape: ReadShape, cost: int, known: Known) -> int:
-        """The number of scalars of a shape that take just so many bytes and are not known.
-
-        Of numbers of more than `MOST_DIGITS` bytes it is `MOST_MORE`.
-        """
+    def _n_of_shape(self, shape: ReadShape, known: Known, cost: int) -> int:
         if isinstance(shape, WordShape):
             return sum(len(text) == cost and shape.values[text] not in known for text in shape.texts)
         if isinstance(shape, LiteralShape):
             return sum(text_cost(text) + 2 == cost for text in shape.texts if text not in known)
         if isinstance(shape, AutomatonShape):
             there = [one for one in known if isinstance(one, bytes) and text_cost(one) + 2 == cost and shape.has(one)]
-            return self._of_strings(shape).n_of(cost - 2) - len(there) if cost >= 2 else 0
-        if isinstance(shape, NumberShape):
-            shortest = self._of_numbers(shape)
-            if cost <= MOST_DIGITS:
-                return shortest.n_of[cost] - sum(shortest.length_of.get(one) == cost for one in known)
-            return MOST_MORE
-        return 0
-
-    def _of_numbers(self, shape: NumberShape) -> ShortNumbers:
-        found = self._short.get(shape)
-        if found is None:
-            found = self._short[shape] = ShortNumbers(shape)
-        return found
+            return string_costs(shape).n_of(cost - 2) - len(there) if cost >= 2 else 0
+        if isinstance(shape, NumberShape) and cost <= MOST_DIGITS:
+            shortest = short_numbers(shape)
+            return shortest.n_of[cost] - sum(shortest.length_of.get(one) == cost for one in known)
+        return MOST_MORE
 
     # --------------------------------------------------------------------------------------- places
 
@@ -374,19 +327,15 @@ class Costs:
         """A lower bound of the bytes that complete a text from a reading."""
         frame, place = reading
         here = self._at(p.level_of(frame))
-        return here._of(frame, place) if here is not self else self._of(frame, place)
-
-    def _of(self, frame: p.Frame | None, place: p.Place) -> int:
-        """As `of`. This one is of the reading's level."""
         if isinstance(place, p.Gap):
-            return self._of_gap(frame, place)
+            return here._of_gap(frame, place)
+        if isinstance(place, p.Quoted):
+            return here._of_quoted(frame, place)
         if isinstance(place, p.Word):
-            texts = place.shape.texts
-            rest = min(len(text) - len(place.text) for text in texts if text.startswith(place.text))
-            return max(rest + self.rest(frame), self._of_items(frame) - len(place.text))
-        if isinstance(place, p.Digits):
-            return max(self._of_digits(frame, place) + self.rest(frame), self._of_items(frame) - len(place.text))
-        return self._of_quoted(frame, place)
+            rest = min(map(len, place.shape.begun(place.text))) - len(place.text)
+        else:
+            rest = here._of_digits(frame, place)
+        return max(rest + here.rest(frame), here._of_items(frame) - len(place.text))
 
     def _of_items(self, frame: p.Frame | None) -> int:
         """The bytes from the beginning of an item on that must differ from others; 0 elsewhere.
@@ -400,11 +349,11 @@ class Costs:
 
     def _of_digits(self, frame: p.Frame | None, place: p.Digits) -> int:
         """The bytes to the end of a number."""
-        found = self._distances(place.shape)
-        known = p.known_of(frame)
-        if found[place.state] or not (known and value_of(place.text) in known):
-            return found[place.state]
-        return 1 + min(found[after] for after in place.shape.rows[place.state] if after >= 0)
+        left, known = place.shape.left, p.known_of(frame)
+        nearest = left.get(place.state, NEVER)
+        if nearest or not (known and value_of(place.text) in known):
+            return nearest
+        return 1 + min(left.get(after, NEVER) for after in place.shape.rows[place.state] if after >= 0)
 
     def rest(self, frame: p.Frame | None) -> int:
         """The bytes behind a value in a frame."""
@@ -436,7 +385,7 @@ class Costs:
             return colon + self._node_cost(place.node) + self.rest(frame)
         assert frame is not None
         closing = NEVER
-        if awaited not in ("key", "item") and self.interpreter.may_end(frame):
+        if awaited not in ("key", "item") and frame.may_end:
             closing = self._space(place.space, CLOSES) + 1
         if awaited in ("object's more", "array's more"):
             on += self._comma - self._space(0, GOES_ON)
@@ -454,12 +403,12 @@ class Costs:
             inside = min(rest_of(text, place, self._escapes) for text in shape.texts if text not in known)
         else:
             least = max(shape.least - place.length, int(place.content in known))
-            inside = self._of_automaton(self._of_strings(shape), place, least)
+            inside = self._of_automaton(string_costs(shape), place, least)
         return max(inside + 1 + self.rest(frame), self._of_items(frame) - 1 - written(place))
 
     def string(self, place: p.Quoted, shape: AutomatonShape) -> bytes | None:
         """The first shortest rest of a string, between characters; None where that is unknown."""
-        text = self._of_strings(shape).text(place.state, shape.least - place.length)
+        text = string_costs(shape).text(place.state, shape.least - place.length)
         is_known = text is not None and (shape.most is None or place.length + len(text) <= shape.most)
         return text + b'"' if is_known and text is not None else None
 
@@ -467,7 +416,7 @@ class Costs:
         """The bytes to the end of a string or key."""
         if not place.spelling:
             return costs.rest(place.state, least)
-        ranges = spelled(place.spelling, self._escapes) or ALL
+        ranges = place.ranges(self._escapes) or ALL
         states = costs.characters.steps(place.state, ranges)
         after = min((costs.rest(state, least - 1) for state in states), default=NEVER)
         return min(NEVER, left(place.spelling) + after)
@@ -476,9 +425,9 @@ class Costs:
         """The bytes to the end of an object, from within a key."""
         behind = 1 + self._colon
         best = NEVER
-        addable = shape.addable(frame.used, len(frame.others))
+        addable = frame.addable
         missing = shape.missing - frame.used
-        whole = self._object_tail(shape, frame.used, frame.others)
+        whole = self._tail(frame)
         is_enough = shape.count(frame.used, len(frame.others)) + len(missing) >= shape.shape.least
         for i in sorted(i for i in addable if i < shape.n_named):
             rest = rest_of(shape.shape.keys[i], place, self._escapes)
@@ -486,7 +435,7 @@ class Costs:
                 if i in missing:
                     tail = whole - self._named(shape, i)
                 else:
-                    tail = whole if is_enough else self._object_tail(shape, frame.used | {i}, frame.others)
+                    tail = whole if is_enough else self._object_tail(shape, frame.used | {i}, frame.others, 0)
                 best = min(best, rest + behind + self._node_cost(shape.shape.values[i]) + tail)
         for i in sorted(i for i in addable if i >= shape.n_named) if place.state >= 0 else ():
             is_new = i == OTHER

@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from maskwright.analysis.schema.shapes import NO_NODE
+from maskwright.analysis.schema.shapes import NO_NODE, Escapes
+from maskwright.decoding.reference.json_characters import Ranges, spelled
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
     ArrayShape,
@@ -67,6 +68,21 @@ class ObjectFrame(_Open):
         """Whether its members stand in an array of distinct items, however deep."""
         return self.is_compared
 
+    @property
+    def addable(self) -> frozenset[int]:
+        """The named keys that may come next, what is wanted, and OTHER if any other may."""
+        return self.shape.addable(self.used, len(self.others))
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a further member may come."""
+        return self.shape.key_lives(0, b"", None, self.used, self.others)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the object may end."""
+        return self.shape.may_end(self.used, len(self.others))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayFrame(_Open):
@@ -88,6 +104,11 @@ class ArrayFrame(_Open):
     def holds_compared(self) -> bool:
         """As of an `ObjectFrame`, of its items."""
         return self.is_compared or self.shape.shape.is_unique
+
+    @property
+    def may_end(self) -> bool:
+        """Whether the array may end."""
+        return self.shape.may_end(self.count, self.contained)
 
 
 Frame = ObjectFrame | ArrayFrame
@@ -146,6 +167,10 @@ class Quoted(NamedTuple):
     content: bytes
     spelling: bytes
 
+    def ranges(self, escapes: Escapes) -> Ranges | None:
+        """The characters whose spelling has begun; None between characters."""
+        return spelled(self.spelling, escapes) if self.spelling else None
+
 
 Place = Gap | Word | Digits | Quoted
 
@@ -194,8 +219,7 @@ def takes_more(reading: Reading) -> bool:
 
 def _takes_any_key(frame: ObjectFrame) -> bool:
     """Whether an object takes one more key that can be anything new."""
-    shape = frame.shape
-    return shape.automaton is None and OTHER in shape.addable(frame.used, len(frame.others))
+    return frame.shape.automaton is None and OTHER in frame.addable
 
 
 def is_between(reading: Reading) -> bool:

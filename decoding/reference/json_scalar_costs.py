@@ -8,11 +8,11 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.kept import Kept
+from maskwright.analysis.kept import Kept, kept_with
 from maskwright.analysis.schema.shapes import Escapes
-from maskwright.decoding.reference.json_characters import QUOTE, Characters, Ranges, is_in, spelled
+from maskwright.decoding.reference.json_characters import QUOTE, Characters, Ranges, is_in, left
 from maskwright.decoding.reference.json_places import Quoted
-from maskwright.decoding.reference.json_shapes import NumberShape, goes_on
+from maskwright.decoding.reference.json_shapes import AutomatonShape, NumberShape, ObjectShape, goes_on
 from maskwright.decoding.reference.json_values import Value, value_of
 
 NEVER = 1 << 60
@@ -144,6 +144,18 @@ class CharacterCosts:
         return self._ended[cost]
 
 
+@kept_with
+def string_costs(shape: AutomatonShape) -> CharacterCosts:
+    """Those of the strings of a shape, with nothing behind them."""
+    return CharacterCosts(shape.characters, [0 if accepts else NEVER for accepts in shape.characters.accepting])
+
+
+@kept_with
+def key_costs(shape: ObjectShape) -> list[int]:
+    """The bytes of each named key within its quotation marks."""
+    return [text_cost(key) for key in shape.shape.keys]
+
+
 class ShortNumbers:
     """The numbers of a shape that take few bytes, and the fewest bytes of each.
 
@@ -170,9 +182,12 @@ class ShortNumbers:
             ]
 
 
+short_numbers = kept_with(ShortNumbers)
+
+
 def rest_of(text: bytes, place: Quoted, escapes: Escapes) -> int:
     """The bytes that complete a certain text from within it, or NEVER."""
-    ranges = spelled(place.spelling, escapes) if place.spelling else None
+    ranges = place.ranges(escapes)
     if not goes_on(text, place.content, ranges):
         return NEVER
     behind = text[len(place.content) :]
@@ -185,12 +200,3 @@ def rest_of(text: bytes, place: Quoted, escapes: Escapes) -> int:
 def written(place: Quoted) -> int:
     """The bytes of a shortest spelling of what a string says so far: at most those it took."""
     return text_cost(place.content) + len(place.spelling)
-
-
-def left(spelling: bytes) -> int:
-    """The fewest bytes that complete a character's spelling."""
-    if spelling[0] < 0x80:
-        if len(spelling) == 1:
-            return 1
-        return 6 - len(spelling) if len(spelling) < 6 else 12 - len(spelling)
-    return 1 + (spelling[0] >= 0xE0) + (spelling[0] >= 0xF0) + 1 - len(spelling)

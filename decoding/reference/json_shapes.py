@@ -88,7 +88,7 @@ class NumberShape:
         found: set[Number] = set()
         seen = {(state, text)}
         # the least length of what begins so, and of these the last one first: straight on to an end
-        queue = [(len(text) + self._left.get(state, 0), 0, state, text)]
+        queue = [(len(text) + self.left.get(state, 0), 0, state, text)]
         while queue:
             _, _, at, begun = heappop(queue)
             is_zero = _is_zero_with_exponent(begun)
@@ -100,12 +100,12 @@ class NumberShape:
             for byte in b"" if is_zero else b"Ee+-.2468093517":  # PERF: few of a text go on with the last ones
                 after = self.rows[at][byte]
                 longer = self._shortened(begun + bytes([byte]), after)
-                if after in self._left and (after, longer) not in seen:
+                if after in self.left and (after, longer) not in seen:
                     seen.add((after, longer))
-                    heappush(queue, (len(longer) + self._left[after], -len(seen), after, longer))
+                    heappush(queue, (len(longer) + self.left[after], -len(seen), after, longer))
 
     @cached_property
-    def _left(self) -> dict[int, int]:
+    def left(self) -> dict[int, int]:
         """For each state that leads to an end, the fewest bytes to it."""
         return distances(self.rows, self.accepting)
 

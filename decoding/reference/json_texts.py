@@ -16,7 +16,7 @@ from maskwright.analysis.schema.shapes import Texts
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON, SPACES
 from maskwright.decoding.reference import json_places as p
 from maskwright.decoding.reference import json_words as words
-from maskwright.decoding.reference.json_characters import QUOTE, Ranges, spelled, whole
+from maskwright.decoding.reference.json_characters import QUOTE, Ranges, left, spelled
 from maskwright.decoding.reference.json_completions import Completions
 from maskwright.decoding.reference.json_shapes import (
     OTHER,
@@ -188,12 +188,10 @@ class JsonInterpreter:
     def _awaited(self, frame: p.Frame | None, awaited: p.Awaited, leads: int) -> p.Awaited | None:
         """What is awaited behind white space that leads to some ends; None if that may not come."""
         if awaited in ("object's more", "array's more") and leads == CLOSES:
-            return "bracket" if self.may_end(frame) else None
-        if leads == GOES_ON and awaited == "first key":
-            assert isinstance(frame, p.ObjectFrame)
-            return "key" if self._has_more(frame) else None
-        if leads == GOES_ON and awaited == "first item":
-            assert isinstance(frame, p.ArrayFrame)
+            return "bracket" if frame is not None and frame.may_end else None
+        if leads == GOES_ON and awaited == "first key" and isinstance(frame, p.ObjectFrame):
+            return "key" if frame.may_go_on else None
+        if leads == GOES_ON and awaited == "first item" and isinstance(frame, p.ArrayFrame):
             return "item" if self.roles(frame) else None
         return awaited
 
@@ -201,13 +199,6 @@ class JsonInterpreter:
         """What the next item may be: its node, and what it adds to the items that are contained."""
         found = frame.shape.ways(frame.count, frame.contained)
         return [way for way in found if self.completions.has_new(way[0], frame.known)]
-
-    @staticmethod
-    def may_end(frame: p.Frame | None) -> bool:
-        """Whether an object or array may end."""
-        if isinstance(frame, p.ObjectFrame):
-            return frame.shape.may_end(frame.used, len(frame.others))
-        return isinstance(frame, p.ArrayFrame) and frame.shape.may_end(frame.count, frame.contained)
 
     def _is_whole(self, reading: p.Reading) -> bool:
         """Whether a reading stands at the end of a text."""
@@ -228,23 +219,17 @@ class JsonInterpreter:
             yield from self._in_array(frame, awaited, byte)
 
     def _in_object(self, frame: p.ObjectFrame, awaited: p.Awaited, byte: int) -> Iterator[p.Reading]:
-        shape = frame.shape
         if awaited != "key" and byte == ord("}"):
-            if self.may_end(frame):
+            if frame.may_end:
                 yield from self._behind_bracket(frame)
-        elif awaited in ("first key", "key") and byte == QUOTE and self._has_more(frame):
-            yield p.Reading(frame, p.Quoted(shape, 0, 0, b"", b""))
-        elif awaited == "object's more" and byte == ord(",") and self._has_more(frame):
+        elif awaited in ("first key", "key") and byte == QUOTE and frame.may_go_on:
+            yield p.Reading(frame, p.Quoted(frame.shape, 0, 0, b"", b""))
+        elif awaited == "object's more" and byte == ord(",") and frame.may_go_on:
             yield p.Reading(frame, p.Gap(self._spacing.behind_comma, "key", 0))
 
-    def _has_more(self, frame: p.ObjectFrame) -> bool:
-        """Whether a further member may come."""
-        return frame.shape.key_lives(0, b"", None, frame.used, frame.others)
-
     def _in_array(self, frame: p.ArrayFrame, awaited: p.Awaited, byte: int) -> Iterator[p.Reading]:
-        shape = frame.shape
         if byte == ord("]"):
-            if awaited != "item" and self.may_end(frame):
+            if awaited != "item" and frame.may_end:
                 yield from self._behind_bracket(frame)
         elif awaited == "array's more":
             if byte == ord(",") and self.roles(frame):
@@ -252,7 +237,7 @@ class JsonInterpreter:
         elif awaited != "bracket":
             for node, role in self.roles(frame):
                 count, contained = frame.count + 1, frame.contained + role
-                after = self.one(p.ArrayFrame, frame.parent, shape, count, contained, frame.known, frame.items)
+                after = self.one(p.ArrayFrame, frame.parent, frame.shape, count, contained, frame.known, frame.items)
                 yield from self._begin(after, node, byte)
 
     # --------------------------------------------------------------------------------------- values
@@ -285,7 +270,7 @@ class JsonInterpreter:
             yield from self._closed(frame, place)
             return
         after = self.longer(frame, place, byte)
-        if after is not None and _goes_on(frame, after, self._ranges(after)):
+        if after is not None and _goes_on(frame, after, after.ranges(self.texts.escapes)):
             yield p.Reading(frame, after)
 
     def longer(self, frame: p.Frame | None, place: p.Quoted, byte: int) -> p.Quoted | None:
@@ -297,15 +282,12 @@ class JsonInterpreter:
         ranges = spelled(spelling, self.texts.escapes)
         if not ranges:
             return None
-        if not whole(spelling):
+        if left(spelling):
             return place._replace(spelling=spelling)
         character = chr(ranges[0][0]).encode()
         state = shape.after(place.state, place.content, character)
         content = place.content + character if shape.needs_content or _holds_compared(frame) else b""
         return p.Quoted(shape, state, place.length + 1, content, b"")
-
-    def _ranges(self, place: p.Quoted) -> Ranges | None:
-        return spelled(place.spelling, self.texts.escapes) if place.spelling else None
 
     def _closed(self, frame: p.Frame | None, place: p.Quoted) -> Iterator[p.Reading]:
         """The reading behind the quotation mark that ends a string or a key."""
@@ -359,6 +341,3 @@ def tokens_allowed(interpreter: JsonInterpreter, readings: p.Readings, tokens: S
             here = known[begun]
         found.append(bool(token and here))
     return found
-
-
-__all__ = ["JsonInterpreter", "bytes_allowed", "tokens_allowed"]

@@ -82,21 +82,12 @@ def one_of(names: Iterable[str], last: str = "or") -> str:
     return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} {last} {found[-1]}"
 
 
-def number_of(n: int, name: str, plural: str) -> str:
+def number_of(n: int, name: str) -> str:
     """A number with its noun."""
-    return f"{n} {name if n == 1 else plural}"
+    return f"{n} {name if n == 1 else _PLURALS[name]}"
 
 
-def _properties(n: int) -> str:
-    return number_of(n, "property", "properties")
-
-
-def _items(n: int) -> str:
-    return number_of(n, "item", "items")
-
-
-def _characters(n: int) -> str:
-    return number_of(n, "character", "characters")
+_PLURALS = {"property": "properties", "item": "items", "character": "characters"}
 
 
 def values_of(node: Sequence[ReadShape], known: Known = frozenset()) -> str:
@@ -119,7 +110,7 @@ def values_of(node: Sequence[ReadShape], known: Known = frozenset()) -> str:
 def keys_of(frame: ObjectFrame) -> str:
     """The keys that may come next, in a few words."""
     shape = frame.shape
-    addable = sorted(shape.addable(frame.used, len(frame.others)))
+    addable = sorted(frame.addable)
     names = [quoted(shape.shape.keys[i]) for i in addable if i < shape.n_named]
     if len(names) == len(addable):
         return one_of(names) if names else "none"
@@ -175,27 +166,27 @@ def of_token(reader: Reader, frame: Frame | None, place: Gap, byte: int) -> str:
 
 
 def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> str:
-    shape, n_others = frame.shape, len(frame.others)
-    path = path_of(frame, is_inside=False)
-    may_end = shape.may_end(frame.used, n_others) and place.awaited != "key"
-    addable = place.awaited != "bracket" and shape.key_lives(0, b"", None, frame.used, frame.others)
+    shape, path = frame.shape, path_of(frame, is_inside=False)
+    may_end = frame.may_end and place.awaited != "key"
+    addable = place.awaited != "bracket" and frame.may_go_on
     if byte == ord("}") and place.awaited != "key":
-        return _unfinished_object(frame)
+        return _unfinished(frame)
     if byte in b'",' and not addable and place.awaited != "bracket":
         most = shape.shape.most
-        if most is not None and shape.count(frame.used, n_others) >= most:
-            return _at(path, f"no further property may come: there may be at most {_properties(most)}")
+        if most is not None and shape.count(frame.used, len(frame.others)) >= most:
+            return _at(path, f"no further property may come: there may be at most {number_of(most, 'property')}")
         if most is not None and shape.missing - frame.used:
-            return _unfinished_object(frame)
+            return _unfinished(frame)
         return _at(path, "no further property may come: there is no other name left")
     begin = "," if place.awaited == "object's more" else f"a property name ({keys_of(frame)})"
     return _at(path, "expected " + one_of([*[begin] * addable, *["}"] * may_end]))
 
 
-def _unfinished_object(frame: ObjectFrame) -> str:
-    """Why an object may not end."""
-    shape = frame.shape
-    path = path_of(frame, is_inside=False)
+def _unfinished(frame: Frame) -> str:
+    """Why an object or array may not end."""
+    if isinstance(frame, ArrayFrame):
+        return _unfinished_array(frame)
+    shape, path = frame.shape, path_of(frame, is_inside=False)
     lacking = sorted(shape.missing - frame.used)
     missing = [quoted(shape.shape.keys[i]) for i in lacking if i < shape.n_named]
     if lacking and not missing:
@@ -206,7 +197,7 @@ def _unfinished_object(frame: ObjectFrame) -> str:
         return _at(path, f"{'property' if is_one else 'properties'} {names} must be there")
     least = shape.shape.least
     count = shape.count(frame.used, len(frame.others))
-    return _at(path, f"at least {_properties(least)} must be there, and there {_are(count)}")
+    return _at(path, f"at least {number_of(least, 'property')} must be there, and there {_are(count)}")
 
 
 def _are(count: int) -> str:
@@ -216,15 +207,15 @@ def _are(count: int) -> str:
 def _in_array(reader: Reader, frame: ArrayFrame, place: Gap, byte: int) -> str:
     shape = frame.shape
     path = path_of(frame, is_inside=False)
-    may_end = shape.may_end(frame.count, frame.contained) and place.awaited != "item"
+    may_end = frame.may_end and place.awaited != "item"
     roles = reader.roles(frame)
     if byte == ord("]") and place.awaited != "item":
-        return _unfinished_array(frame)
+        return _unfinished(frame)
     if not roles and (byte == ord(",") or place.awaited != "array's more") and place.awaited != "bracket":
         most = shape.shape.most
         why = "no other value is left"
         if most is not None and frame.count >= most:
-            why = f"there may be at most {_items(most)}"
+            why = f"there may be at most {number_of(most, 'item')}"
         elif not shape.shape.is_unique:
             why = "the schema allows none here"
         return _at(path, f"no further item may come: {why}")
@@ -237,17 +228,15 @@ def _in_array(reader: Reader, frame: ArrayFrame, place: Gap, byte: int) -> str:
 
 
 def _unfinished_array(frame: ArrayFrame) -> str:
-    """Why an array may not end."""
-    shape = frame.shape.shape
-    path = path_of(frame, is_inside=False)
+    shape, path = frame.shape.shape, path_of(frame, is_inside=False)
     if frame.count < shape.least:
-        return _at(path, f"at least {_items(shape.least)} must be there, and there {_are(frame.count)}")
+        return _at(path, f"at least {number_of(shape.least, 'item')} must be there, and there {_are(frame.count)}")
     if shape.states:
         return _at(path, "it lacks items: those that `contains` asks for, or more of them")
     assert shape.contained is not None
     least = shape.contained.least
     verb = "is" if least == 1 else "are"
-    return _at(path, f"at least {_items(least)} that {verb} asked for by `contains` must be there")
+    return _at(path, f"at least {number_of(least, 'item')} that {verb} asked for by `contains` must be there")
 
 
 def of_scalar(frame: Frame | None, place: Word | Digits, byte: int = 0) -> str:
@@ -317,7 +306,7 @@ def of_string(frame: Frame | None, place: Quoted, after: Quoted) -> str:
     if isinstance(shape, LiteralShape):
         return _at(path, f"expected {values_of([shape], known_of(frame))}")
     if shape.most is not None and place.length >= shape.most:
-        return _at(path, f"the string is longer than {_characters(shape.most)}")
+        return _at(path, f"the string is longer than {number_of(shape.most, 'character')}")
     return _at(path, "no string that may stand here goes on with this character")
 
 
@@ -331,7 +320,7 @@ def of_string_end(frame: Frame | None, place: Quoted) -> str:
     shape = place.shape
     if isinstance(shape, AutomatonShape):
         if place.length < shape.least:
-            return _at(path, f"the string is shorter than {_characters(shape.least)}")
+            return _at(path, f"the string is shorter than {number_of(shape.least, 'character')}")
         return _at(path, "no string that may stand here ends so")
     assert isinstance(shape, LiteralShape)
     return _at(path, f"expected {values_of([shape], known_of(frame))}")
@@ -346,8 +335,7 @@ def of_key_end(frame: ObjectFrame, place: Quoted) -> str:
     allowed = f"; expected {keys_of(frame)}"
     if index in frame.used or place.content in frame.others:
         return _at(path, f"property {name} is there already{allowed}")
-    addable = shape.addable(frame.used, len(frame.others))
-    if index == OTHER or shape.shape.values[index] < 0 or not addable:
+    if index == OTHER or shape.shape.values[index] < 0 or not frame.addable:
         return _at(path, f"property {name} may not be there{allowed}")
     return _at(path, f"property {name} may not come here{allowed}")
 
@@ -364,10 +352,5 @@ def of_end(reader: Reader, reading: Reading) -> str:
         place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
     if place.awaited == "end":
         return of_space(None, place, QUOTE)
-    if isinstance(frame, ObjectFrame) and place.awaited in ("object's more", "first key", "bracket"):
-        is_finished = frame.shape.may_end(frame.used, len(frame.others))
-        return of_token(reader, frame, place, 0) if is_finished else _unfinished_object(frame)
-    if isinstance(frame, ArrayFrame) and place.awaited in ("array's more", "first item", "bracket"):
-        is_finished = frame.shape.may_end(frame.count, frame.contained)
-        return of_token(reader, frame, place, 0) if is_finished else _unfinished_array(frame)
-    return of_token(reader, frame, place, 0)
+    is_inside = place.awaited in ("value", "colon", "key", "item")
+    return of_token(reader, frame, place, 0) if frame is None or is_inside or frame.may_end else _unfinished(frame)

@@ -224,9 +224,6 @@ class Parser:
         return n > self._most or n_past > 0
 
 
-__all__ = ["ENDED", "Parser", "Shifted", "Stack", "Stacks"]
-
-
 END = -1
 """Stands for the end of the text where a terminal is expected."""
 INSERTED = -1

@@ -285,8 +285,7 @@ class JsonStates(States):
 
         comma = space(0) + b"," + space(spacing.behind_comma)
         if isinstance(place, Quoted):
-            addable = shape.addable(frame.used, len(frame.others))
-            begun = [i for i in order if i in addable and keys[i].startswith(place.content)]
+            begun = [i for i in order if i in frame.addable and keys[i].startswith(place.content)]
             if not begun:
                 return None
             order.remove(begun[0])
@@ -389,9 +388,8 @@ def _listed(frame: Frame | None, place: Quoted) -> tuple[Sequence[bytes], bool]:
     if not isinstance(shape, ObjectShape):
         return (), True
     assert isinstance(frame, ObjectFrame)
-    addable = shape.addable(frame.used, len(frame.others))
-    named = [shape.shape.keys[i] for i in addable if i < shape.n_named]
-    return [key for key in named if key.startswith(place.content)], len(named) < len(addable)
+    named = [shape.shape.keys[i] for i in frame.addable if i < shape.n_named]
+    return [key for key in named if key.startswith(place.content)], len(named) < len(frame.addable)
 
 
 class PatternStates(States):

@@ -13,7 +13,7 @@ from shares import share
 
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema.shapes import Numbers
-from maskwright.decoding.reference.json_characters import ALL, Characters, is_in, spelled, whole
+from maskwright.decoding.reference.json_characters import ALL, Characters, is_in, left, spelled
 from maskwright.decoding.reference.json_shapes import NumberShape
 from maskwright.decoding.reference.json_values import value_of
 
@@ -38,7 +38,8 @@ def test_spellings_of_a_character(character: str) -> None:
         assert json.loads(b'"' + spelling + b'"') == character
         for end in range(1, len(spelling) + 1):
             assert is_in(ord(character), spelled(spelling[:end])), spelling[:end]
-            assert whole(spelling[:end]) == (end == len(spelling)), spelling[:end]
+            assert (left(spelling[:end]) == 0) == (end == len(spelling)), spelling[:end]
+            assert left(spelling[:end]) <= len(spelling) - end, spelling[:end]
         assert spelled(spelling) == ((ord(character), ord(character)),)
 
 
