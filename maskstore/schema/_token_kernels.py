@@ -25,12 +25,6 @@ _COMMA, _COLON, _BRACKET, _BRACE = 44, 58, 93, 125
 
 
 @kernel(forceinline=True)
-def is_letter(byte: int) -> bool:
-    """Whether a byte is a letter."""
-    return 97 <= byte | 32 <= 122
-
-
-@kernel(forceinline=True)
 def is_space(byte: int) -> bool:
     """Whether a byte is JSON's white space."""
     return byte in (32, 9, 10, 13)
@@ -39,7 +33,7 @@ def is_space(byte: int) -> bool:
 @kernel(forceinline=True)
 def is_structure(byte: int) -> bool:
     """Whether a byte may stand outside of strings, but for letters and quotation marks."""
-    return is_space(byte) or 48 <= byte <= 58 or 43 <= byte <= 46 or byte in (91, 93, 123, 125)
+    return is_space(byte) or 48 <= byte <= 58 or 43 <= byte <= 46 or byte in (91, _BRACKET, 123, _BRACE)
 
 
 @kernel(forceinline=True)
@@ -68,7 +62,7 @@ def stands_outside(data: UInt8, at: int, end: int, words: UInt8) -> bool:
     """
     while at < end and data[at] != QUOTE:
         begin = at
-        while at < end and is_letter(data[at]):
+        while at < end and 97 <= data[at] | 32 <= 122:  # letters
             at += 1
         if at == begin and not is_structure(data[at]):
             return False
@@ -203,9 +197,7 @@ def find_facts(data: UInt8, starts: Int64, words: UInt8, escapes: int, facts: In
         if kind == ENDS and not stands_behind_string(data, tail, end, words):
             kind = NO_CONTENT
         facts[KIND, token] = kind
-        for k in range(at, tail - 1 if kind == ENDS else at):
-            facts[IS_HARD, token] |= data[k] == BACKSLASH
-        for k in range(tail, end if kind == ENDS else tail):
+        for k in range(at, end if kind == ENDS else at):
             is_plain = is_space(data[k]) or data[k] in (_COMMA, _COLON, 91, _BRACKET, 123, _BRACE, QUOTE)
-            facts[IS_HARD, token] |= not is_plain
+            facts[IS_HARD, token] |= data[k] == BACKSLASH if k < tail else not is_plain
     return 0

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import struct
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +31,8 @@ MOST_IDS = 1 << 30
 """BOUND: the content ids of an era; as many again are left for the tables that are being made."""
 MOST_SPACINGS = 1 << 24
 """BOUND: the ids of an era's white spaces, which the engine shifts by six bits."""
+KINDS: dict[type[Shape], int] = {StringLiterals: layout.STRING_LITERALS, Spellings: layout.SPELLINGS}
+"""The kinds of literals."""
 _SHORT, _EACH = 8, 60
 """As many numbers or texts are a key as they are; what a text takes, its length aside."""
 
@@ -74,11 +75,10 @@ class Ids:
         return next(self._next)
 
 
-def digest(texts: Iterable[bytes]) -> bytes:
+def digest(texts: tuple[bytes, ...]) -> bytes:
     """What texts that are not the same do not share."""
-    every = tuple(texts)
-    lengths = struct.pack(f"={len(every)}q", *map(len, every))
-    return hashlib.sha256(lengths + b"".join(every)).digest()
+    lengths = struct.pack(f"={len(texts)}q", *map(len, texts))
+    return hashlib.sha256(lengths + b"".join(texts)).digest()
 
 
 class Leaf(NamedTuple):
@@ -147,34 +147,24 @@ class Era:
 
     def leaf_of(self, shape: Strings | Numbers | StringLiterals | Spellings) -> Leaf:
         """What tables need of a shape of scalars. Raises: LimitError, as `length_table`."""
-        of = self.ids.of
+        of, automaton, lengths, texts = self.ids.of, None, None, None
         if isinstance(shape, StringLiterals | Spellings):
-            kind = layout.STRING_LITERALS if isinstance(shape, StringLiterals) else layout.SPELLINGS
-            n_bytes = sum(map(len, shape.texts))
-            is_short = len(shape.texts) <= _SHORT and n_bytes <= _SHORT * _EACH
-            key = shape.texts if is_short else (digest(shape.texts),)
-            made = Leaf(shape, [kind, of((kind, is_short, key)), -1, -1, -1], None, None, shape.texts)
+            kind, texts = KINDS[type(shape)], shape.texts
+            is_short = len(texts) <= _SHORT and sum(map(len, texts)) <= _SHORT * _EACH
+            row = [kind, of((kind, is_short, texts if is_short else digest(texts))), -1, -1, -1]
         elif isinstance(shape, Numbers):
-            array = self.automaton(shape.automaton)
-            content = of(("numbers", int(array[layout.AUTOMATON_ID])))
-            made = Leaf(shape, [layout.NUMBERS, content, -1], array, None, None)
+            automaton = self.automaton(shape.automaton)
+            row = [layout.NUMBERS, of(("numbers", int(automaton[layout.AUTOMATON_ID]))), -1]
         else:
-            most = -1 if shape.most is None else min(shape.most, 1 << 30)
-            least = min(shape.least, 1 << 30)
-            words, lengths, of_automaton = None, None, -1
+            least, most = min(shape.least, 1 << 30), -1 if shape.most is None else min(shape.most, 1 << 30)
+            content = -1
             if shape.automaton is not None:
-                words = self.automaton(shape.automaton)
-                of_automaton = int(words[layout.AUTOMATON_ID])
+                automaton = self.automaton(shape.automaton)
+                content = int(automaton[layout.AUTOMATON_ID])
                 if least > 0 or most >= 0:
                     lengths = self._kept(self._lengths, shape.automaton, _lengths_array)
-            made = Leaf(
-                shape,
-                [layout.STRINGS, of(("string", least, most, of_automaton)), -1, least, most, -1],
-                words,
-                lengths,
-                None,
-            )
-        return self.leaves.put(id(shape), made)
+            row = [layout.STRINGS, of(("string", least, most, content)), -1, least, most, -1]
+        return self.leaves.put(id(shape), Leaf(shape, row, automaton, lengths, texts))
 
 
 def _lengths_array(automaton: Dfa) -> Array:

@@ -65,17 +65,7 @@ LITERALS, UNIQUE_NUMBERS, LEAVES = 2, 3, 4
 # OBJECTS
 N_KEYS, KEYS, N_WORDS, N_REQUIRED, LEAST, MOST = 2, 3, 4, 5, 6, 7
 N_OTHERS, OTHERS, KEY_AUTOMATON = 8, 9, 10
-REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES, N_WANTED, ALTERNATIVES = (
-    11,
-    12,
-    13,
-    14,
-    15,
-    16,
-    17,
-    18,
-    19,
-)
+REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES, N_WANTED, ALTERNATIVES = range(11, 20)
 # KEYS: literals. N_WORDS: the words of bits of a frame. N_WANTED: how many members are wanted: the
 # bits of these are the last word, N_REQUIRED counts them. OTHERS: the offset of the nodes of the
 # classes, and behind these of those for each of them. REQUIRED: that of the required keys' bits.
@@ -174,7 +164,6 @@ whether it is hard: there is an escape among them, or behind it more than struct
 # ---- A trie, in preorder, at an offset: its number of nodes and the offsets of four columns.
 
 TRIE_SIZE, TRIE_BYTE, TRIE_END, TRIE_TOKENS, TRIE_IDS = 0, 1, 2, 3, 4
-TRIE_HEADER = 5
 # Node 0 is the root. BYTE: the byte that leads to a node. END: the node behind its subtree. Tokens
 # that end at node n are IDS[TOKENS[n] : TOKENS[n + 1]].
 

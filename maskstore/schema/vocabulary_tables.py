@@ -5,7 +5,7 @@ They are made once for each vocabulary and way of escaping.
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.maskstore.schema import _token_kernels as of
 from maskwright.maskstore.schema import layout
-from maskwright.maskstore.schema._trie_kernels import find_pure, find_signatures
+from maskwright.maskstore.schema._trie_kernels import find_below
 from maskwright.maskstore.schema.tries import Trie, make_trie, sorted_trie
 from maskwright.maskstore.schema.write import ESCAPES
 from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts
@@ -32,26 +32,20 @@ class _Writer:
 
     def __init__(self) -> None:
         self.header = np.zeros(layout.VOCABULARY_HEADER, np.int32)
-        self._parts: list[Int32] = [self.header]
+        self.parts: list[Int32] = [self.header]
         self._size = len(self.header)
 
     def add(self, part: npt.NDArray[np.generic]) -> int:
         """The offset at which a part stands."""
         at = self._size
         flat = np.ascontiguousarray(part, dtype=np.int32).ravel()
-        self._parts.append(flat)
+        self.parts.append(flat)
         self._size += len(flat)
         return at
 
     def add_trie(self, trie: Trie) -> int:
         """The offset of a trie: bytes, ends, tokens, ids."""
-        header = np.zeros(layout.TRIE_HEADER, np.int32)
-        at = self.add(header)
-        self._parts[-1] = header  # `add` may have copied it
-        header[layout.TRIE_SIZE] = len(trie[0])
-        for field, column in enumerate(trie, layout.TRIE_BYTE):
-            header[field] = self.add(column)
-        return at
+        return self.add(np.array([len(trie[0]), *map(self.add, trie)]))
 
     def add_branches(self, byte: Int32, end: Int32) -> int:
         """The offset of the branches near the root of a trie. See `layout.BRANCHES`."""
@@ -75,25 +69,20 @@ class _Writer:
 
         facts : see `_token_kernels`.
         """
-        header = self.header
-        numbers = np.flatnonzero(facts[of.KIND] == of.ENDS).tolist()
-        end = facts[of.CONTENT_END].tolist()
-        tails = sorted({tokens[number][end[number] + 1 :] for number in numbers})
-        header[layout.TAILS] = self.add_trie(make_trie((tail, number) for number, tail in enumerate(tails)))
-        number_of = {tail: number for number, tail in enumerate(tails)}
-        found = facts[[of.N_UNITS, of.CONTENT_END, of.IS_HARD]][:, numbers].T.tolist()
-        closers = [
-            (number, number_of[tokens[number][at + 1 :]], n_units, at, is_hard)
-            for number, (n_units, at, is_hard) in zip(numbers, found, strict=True)
-        ]
+        header, numbers = self.header, np.flatnonzero(facts[of.KIND] == of.ENDS)
+        found = zip(*facts[:, numbers][[of.IS_HARD, of.N_UNITS, of.CONTENT_END]].tolist(), strict=True)
         # those that say the same before the quotation mark stand side by side, the hard ones last
-        closers.sort(key=lambda one: (one[4], tokens[one[0]][: one[3]] if not one[4] else b"", one[0]))
+        said = sorted(
+            (is_hard, b"" if is_hard else tokens[number][:end], number, n_units, end, tokens[number][end + 1 :])
+            for number, (is_hard, n_units, end) in zip(numbers.tolist(), found, strict=True)
+        )
+        tails = {tail: number for number, tail in enumerate(sorted({tail for *_, tail in said}))}
+        header[layout.TAILS] = self.add_trie(make_trie(tails.items()))
+        closers = [(number, tails[tail], n_units, end, is_hard) for is_hard, _, number, n_units, end, tail in said]
         header[layout.CLOSERS] = at = self.add(np.array(closers, np.int32))
-        kinds = itertools.groupby([one for one in closers if not one[4]], lambda one: tokens[one[0]][: one[3]])
-        sizes = [len(list(some)) for _, some in kinds]
-        header[layout.CONTENTS] = self.add(at + layout.CLOSER * np.cumsum([0, *sizes]))
-        header[layout.N_CONTENTS] = len(sizes)
-        header[layout.N_CLOSERS], header[layout.N_TAILS] = len(closers), len(tails)
+        sizes = Counter(content for is_hard, content, *_ in said if not is_hard)
+        header[layout.CONTENTS] = self.add(at + layout.CLOSER * np.cumsum([0, *sizes.values()]))
+        header[layout.N_CONTENTS], header[layout.N_CLOSERS], header[layout.N_TAILS] = len(sizes), len(said), len(tails)
 
     def add_lengths(self, lengths: Int32) -> None:
         """The rows of string content. lengths : (32 * n_words,), the characters of each token."""
@@ -125,11 +114,6 @@ class _Writer:
                     found[group, field] = self.add(bits_where(flags))
             found[group, layout.GROUP_COUNT] = int(np.count_nonzero(firsts >> np.uint32(group) & 1))
         return self.add(found)
-
-    def finish(self) -> Int32:
-        found = np.concatenate(self._parts)
-        found.setflags(write=False)
-        return found
 
 
 def groups_of_bytes() -> Int32:
@@ -170,8 +154,7 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Int32
     header[layout.FULL] = writer.add_trie(full)
     group_of = groups_of_bytes()
     signatures, pure = np.zeros(len(full[0]), np.int32), np.zeros(len(full[0]), np.int32)
-    find_signatures(full[0], full[1], group_of, signatures)
-    find_pure(full[0], full[1], pure)
+    find_below(full[0], full[1], group_of, signatures, pure)
     writer.add(group_of)  # stands before the signatures
     header[layout.SIGNATURES], header[layout.PURE] = writer.add(signatures), writer.add(pure)
     header[layout.BRANCHES] = writer.add_branches(full[0], full[1])
@@ -203,7 +186,9 @@ def vocabulary_tables(vocabulary: Vocabulary, escapes: Escapes = "any") -> Int32
     header[layout.GROUP_ROWS] = writer.add_groups(starts, data, group_of)
     header[layout.TOKEN_START], header[layout.TOKEN_BYTES] = writer.add(starts), writer.add(data)
     header[layout.MOST_BYTES] = in_order.longest
-    return writer.finish()
+    found = np.concatenate(writer.parts)
+    found.setflags(write=False)
+    return found
 
 
 def _some(texts: SortedTexts, kept: npt.NDArray[np.bool_]) -> Trie:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from maskwright.analysis.schema.spacing import NOTHING, Spacing
 from maskwright.analysis.schema.text_patterns import Regex
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema.compiled import SchemaTables
-from maskwright.maskstore.schema.eras import Era, current_era
+from maskwright.maskstore.schema.eras import KINDS, Era, current_era
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Array = npt.NDArray[np.int32]
@@ -45,17 +45,11 @@ MOST_INTEGERS = 1 << 28
 ESCAPES = {"any": layout.ANY_ESCAPES, "minimal": layout.MINIMAL_ESCAPES, "natural": layout.NATURAL_ESCAPES}
 
 
-class SchemaTable(NamedTuple):
-    """A schema as the engine reads it.
+SchemaTable = tuple[Array, Array, int]
+"""A schema as the engine reads it: `table` and `automata` of `SchemaTables`, and their era."""
 
-    table, automata : (n,), (m,) int32, read-only; see `layout`.
-    era : of its content ids, see `eras`.
-    """
-
-    table: Array
-    automata: Array
-    era: int
-
+_Literal = tuple[int, bytes]
+"""A kind of literals, and the text of one of them."""
 
 _TEXTS: dict[tuple[bytes, ...], list[int]] = {}
 """Literals -> their integers, where these are few."""
@@ -83,27 +77,22 @@ class _Writer:
         self.size = 0
         self._places: dict[int, int] = {}
         self._literals: dict[tuple[bytes, ...], int] = {}
-        self.out = _header(texts.spacing, self.era)
-        self.out[layout.ESCAPES] = ESCAPES[texts.escapes]
+        self.out = out = _header(texts.spacing, self.era)
+        out[layout.ESCAPES] = ESCAPES[texts.escapes]
         self.shapes = [_united(shapes) for shapes in self.graph.nodes]
-        self.nodes = self._lay_out_nodes()
-        self.out[layout.ROOT] = self.nodes[self.graph.root]
-
-    def _lay_out_nodes(self) -> list[int]:
-        """The offset of each node, and -1 for `NO_NODE`; their shapes are written later."""
-        found, at, out = [], len(self.out), self.out
+        self.nodes = nodes = list[int]()  # the offset of each, whose shapes are written later; -1 for `NO_NODE`
         for shapes in self.shapes:
-            found.append(at)
-            n = len(shapes)
-            out += (0, n, 0) if n == 1 else (0, n, *[0] * n)
-            at += n + layout.NODE_SHAPES
-        found.append(-1)
-        return found
+            nodes.append(len(out))
+            out += (0, 1, 0) if len(shapes) == 1 else (0, len(shapes), *[0] * len(shapes))
+        nodes.append(-1)
+        out[layout.ROOT] = nodes[self.graph.root]
 
     def write(self) -> SchemaTable:
         """The arrays. Raises: as `write_schema`."""
         out, most_words = self.out, 16
         placed: dict[int, int] = {}
+        words_of: list[int] = []  # by node, as many as its objects and arrays take when they begin
+        counted: list[tuple[Arrays, int]] = []
         for node, shapes in enumerate(self.shapes):
             look()
             at, words = self.nodes[node], 0
@@ -121,20 +110,24 @@ class _Writer:
                 elif kind == layout.ARRAYS:
                     words += 12 + (out[found + layout.N_UNIQUE] + 31 >> 5)
                     if isinstance(shape, Arrays) and shape.states:
-                        most_words = max(most_words, 4 * self._most_behind(shape, words) + 64)
+                        counted.append((shape, words))
                 else:
                     ids.append(out[found + layout.SHAPE_ID])
             # a node of scalars is the same in all schemas; others name nodes
             out[at] = self.new_id() if words else self.id_of_node("node", ids)
             # a byte may open all of a node's objects and arrays, behind the array's frame around it
             most_words = max(most_words, 4 * words + 64)
+            words_of.append(words)
             if len(out) > MOST_INTEGERS:
                 raise LimitError("the schema's table has more than 2^28 integers; make the schema smaller")
+        for shape, words in counted:  # all ways of an item at once: each with a frame of the array
+            ways = (sum([12 + words + words_of[node] for node, _ in state.moves]) for state in shape.states)
+            most_words = max(most_words, 4 * max(ways) + 64)
         out[layout.MOST_WORDS] = most_words
         table = np.frombuffer(struct.pack(f"={len(out)}i", *out), np.int32)  # of bytes: read-only
         automata = np.concatenate(self.parts) if self.parts else np.zeros(1, np.int32)
         automata.setflags(write=False)
-        return SchemaTable(table, automata, self.era.number)
+        return table, automata, self.era.number
 
     def _shape(self, shape: Shape | list[Objects]) -> int:
         if isinstance(shape, list):
@@ -176,15 +169,22 @@ class _Writer:
                 out[at + layout.STRING_LENGTHS] = self.place(lengths)
         return at
 
-    def _unique_literals(self, shape: StringLiterals | Spellings, numbers: dict[bytes, int]) -> int:
-        """The offset of literals that know their numbers among unique items."""
-        out, is_string = self.out, isinstance(shape, StringLiterals)
-        kind = layout.STRING_LITERALS if is_string else layout.SPELLINGS
-        unique = len(out)
-        out += [numbers[_unique_key(is_string, text)] for text in shape.texts]
-        literals = self.literals(shape.texts)
+    def _told(self, numbers: dict[_Literal, int], field: int) -> int:
+        """Writes the node of some literals, with a number for each. Returns its offset.
+
+        field : where the numbers' offset stands: `layout.UNIQUE_NUMBERS`, or LEAVES.
+        """
+        out, shapes = self.out, []
+        for kind in KINDS.values():
+            texts = tuple(sorted([text for of, text in numbers if of == kind]))
+            if texts:
+                literals, listed = self.literals(texts), len(out)
+                out += [numbers[kind, text] for text in texts]
+                shapes.append(len(out))
+                out += (kind, self.new_id(), literals, -1, -1)
+                out[shapes[-1] + field] = listed
         at = len(out)
-        out += (kind, self.new_id(), literals, unique, -1)
+        out += (self.new_id(), len(shapes), *shapes)
         return at
 
     def _ranked(self, shape: Objects, ranks: tuple[int, ...]) -> tuple[int, int, int]:
@@ -192,20 +192,15 @@ class _Writer:
 
         Returns the offsets of RANKS and NEXT_REQUIRED, and N_RANKED.
         """
-        out, n = self.out, len(shape.keys)
-        at = len(out)
+        at, n = len(self.out), len(ranks)
         # keys that may not be there have no rank
         order = sorted((rank, key) for key, rank in enumerate(ranks) if shape.values[key] != NO_NODE)
         place = {key: rank for rank, (_, key) in enumerate(order)}
-        out += [place.get(key, -1) for key in range(n)]
-        least = len(order)
-        following = [least]
+        following = [len(order)] * 2
         for _, key in reversed(order):
-            least = place[key] if shape.required[key] else least
-            following.append(least)
-        next_required = len(out)
-        out += [*reversed(following), len(order)]
-        return at, next_required, len(order)
+            following.append(place[key] if shape.required[key] else following[-1])
+        self.out += [*[place.get(key, -1) for key in range(n)], *reversed(following)]
+        return at, at + n, len(order)
 
     def _object(self, shape: Objects) -> int:
         out, nodes, n = self.out, self.nodes, len(shape.keys)
@@ -245,7 +240,6 @@ class _Writer:
         rules: list[dict[int, list[int]]] = [{} for _ in keys]
         classes: dict[int, list[int]] = {}
         each: list[int] = []
-        of_node, are_listed = self.graph.nodes, {StringLiterals, Spellings}.issuperset
         for number, shape in enumerate(shapes):
             for key, node in zip(shape.keys, shape.values, strict=True):
                 rules[place[key]].setdefault(node, []).append(number)
@@ -255,7 +249,7 @@ class _Writer:
             each += (min(shape.least, 1 << 30), self._list(required), int(len(shape.others) > 0))
         of_keys = []
         for by_node in rules:
-            listed = {node: by_node[node] for node in by_node if node >= 0 and are_listed(map(type, of_node[node]))}
+            listed = {node: by_node[node] for node in by_node if node >= 0 and _are_listed(self.graph.nodes[node])}
             listed = listed if len(listed) > 1 else {}
             written = [(nodes[node], numbers) for node, numbers in by_node.items() if node not in listed]
             if listed:
@@ -291,25 +285,11 @@ class _Writer:
 
         nodes : of literals -> the alternatives in which a member is of it.
         """
-        out, shapes = self.out, []
-        for kind, shape_kind in ((layout.STRING_LITERALS, StringLiterals), (layout.SPELLINGS, Spellings)):
-            found: dict[bytes, dict[int, None]] = {}
-            for node, numbers in nodes.items():
-                for shape in self.graph.nodes[node]:
-                    if isinstance(shape, shape_kind):
-                        for text in shape.texts:
-                            found.setdefault(text, {}).update(dict.fromkeys(numbers))
-            if found:
-                texts = tuple(sorted(found))
-                lists = [self._list(sorted(found[text])) for text in texts]
-                leaves = len(out)
-                out += lists
-                literals = self.literals(texts)
-                shapes.append(len(out))
-                out += (kind, self.new_id(), literals, -1, leaves)
-        at = len(out)
-        out += (self.new_id(), len(shapes), *shapes)
-        return at
+        found: dict[_Literal, dict[int, None]] = {}
+        for node, numbers in nodes.items():
+            for literal in _literals_in(self.graph.nodes[node]):
+                found.setdefault(literal, {}).update(dict.fromkeys(numbers))
+        return self._told({literal: self._list(sorted(some)) for literal, some in found.items()}, layout.LEAVES)
 
     def _list(self, numbers: list[int]) -> int:
         """Writes a list: its size, and then it."""
@@ -319,18 +299,24 @@ class _Writer:
 
     def _array(self, shape: Arrays) -> int:
         out, nodes = self.out, self.nodes
-        unique = self._unique_numbers(shape)
-        node_of: Callable[[int], int] = nodes.__getitem__ if unique is None else self._unique_node(unique)
+        node_of: Callable[[int], int] = nodes.__getitem__
+        n_unique, tracks = 0, 0
+        if shape.is_unique and not shape.is_deep:
+            inside = [each for node in {*shape.item_nodes} - {NO_NODE} for each in self.graph.nodes[node]]
+            if _are_listed(inside):
+                numbers = {literal: number for number, literal in enumerate(sorted({*_literals_in(inside)}))}
+                made = {NO_NODE: -1}
+                for node in {*shape.item_nodes} - {NO_NODE}:
+                    literals = _literals_in(self.graph.nodes[node])
+                    made[node] = self._told({literal: numbers[literal] for literal in literals}, layout.UNIQUE_NUMBERS)
+                n_unique, node_of = len(numbers), made.__getitem__
+            else:
+                is_limited = [isinstance(each, Strings) and each.most is not None for each in inside]
+                tracks = 2 if any(is_limited) or Spellings in map(type, inside) else 1
         prefix_nodes, items = [node_of(node) for node in shape.prefix], node_of(shape.items)
         prefix = len(out)
         out += prefix_nodes
         most = -1 if shape.most is None else min(shape.most, 1 << 30)
-        n_unique, tracks = 0 if unique is None else len(unique), 0
-        if shape.is_unique and unique is None and not shape.is_deep:
-            inside = {*shape.item_nodes} - {NO_NODE}
-            shapes = [each for node in inside for each in self.graph.nodes[node]]
-            is_limited = any(isinstance(each, Strings) and each.most is not None for each in shapes)
-            tracks = 2 if is_limited or any(isinstance(each, Spellings) for each in shapes) else 1
         contained = [0] * 5
         if shape.states:
             contained = [layout.BY_STATES, 0, -1, self._states(shape, node_of), -1]
@@ -367,52 +353,17 @@ class _Writer:
         out += places
         return at
 
-    def _most_behind(self, shape: Arrays, n_words: int) -> int:
-        """The most integers of frames that one byte opens or replaces behind an array's item.
 
-        n_words : those of the array's frame.
-        """
+def _are_listed(shapes: Iterable[Shape]) -> bool:
+    """Whether all values of some shapes are literals."""
+    return KINDS.keys() >= {*map(type, shapes)}
 
-        def opened(node: int) -> int:
-            found = 0
-            for one in self.graph.nodes[node]:
-                if isinstance(one, Objects):
-                    found += 13 + (len(one.keys) + 31 >> 5)
-                elif isinstance(one, Arrays):
-                    unique = self._unique_numbers(one)
-                    found += 12 + (len(unique) + 31 >> 5 if unique else 0)
-            return found
 
-        return max(sum(12 + n_words + opened(node) for node, _ in state.moves) for state in shape.states)
-
-    def _unique_numbers(self, shape: Arrays) -> dict[bytes, int] | None:
-        """A number for each value that unique items may have, where they are finitely many."""
-        if not shape.is_unique or shape.is_deep:
-            return None
-        nodes = {*shape.item_nodes} - {NO_NODE}
-        shapes = [each for node in sorted(nodes) for each in self.graph.nodes[node]]
-        if not all(isinstance(each, StringLiterals | Spellings) for each in shapes):
-            return None
-        texts = {
-            _unique_key(isinstance(each, StringLiterals), text)
-            for each in shapes
-            if isinstance(each, StringLiterals | Spellings)
-            for text in each.texts
-        }
-        return {text: number for number, text in enumerate(sorted(texts))}
-
-    def _unique_node(self, numbers: dict[bytes, int]) -> Any:
-        """What writes a node whose literals know their numbers, once for each node."""
-        made: dict[int, int] = {NO_NODE: -1}
-
-        def node_of(node: int) -> int:
-            if node not in made:
-                shapes = [self._unique_literals(each, numbers) for each in self.graph.nodes[node]]  # type: ignore[arg-type]
-                made[node] = len(self.out)
-                self.out += [self.new_id(), len(shapes), *shapes]
-            return made[node]
-
-        return node_of
+def _literals_in(shapes: Iterable[Shape]) -> Iterator[_Literal]:
+    """The literals of some shapes."""
+    for shape in shapes:
+        if isinstance(shape, StringLiterals | Spellings):
+            yield from ((KINDS[type(shape)], text) for text in shape.texts)
 
 
 def _united(shapes: tuple[Shape, ...]) -> list[Any]:
@@ -421,10 +372,6 @@ def _united(shapes: tuple[Shape, ...]) -> list[Any]:
     if len(simple) <= layout.MOST_APART:
         return list(shapes)
     return [*[shape for shape in shapes if not (isinstance(shape, Objects) and shape.is_simple)], simple]
-
-
-def _unique_key(is_string: bool, text: bytes) -> bytes:
-    return b'"' + text if is_string else text
 
 
 def _header(spacing: Spacing, era: Era) -> list[int]:
@@ -480,7 +427,7 @@ def write_text(automaton: Dfa) -> SchemaTable:
     out[layout.IS_TEXT], out[layout.MOST_WORDS] = 1, 16
     table = np.array(out, np.int32)
     table.setflags(write=False)
-    return SchemaTable(table, array, era.number)
+    return table, array, era.number
 
 
 def tables_of(constraint: JsonSchema | Regex, vocabulary: Vocabulary) -> SchemaTables:
