@@ -17,8 +17,7 @@ from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import shapes as s
 from maskwright.analysis.schema.drafts import Draft, Patterned, nodes_of, shape_of
-from maskwright.analysis.schema.keys import n_keys
-from maskwright.analysis.schema.lengths import characters
+from maskwright.analysis.schema.lengths import ENDLESS, characters, strings_left
 from maskwright.analysis.schema.scalars import any_number, merged
 from maskwright.analysis.schema.strings import both, counted, finite_language, pattern_automaton
 
@@ -157,11 +156,8 @@ def _counted(shape: s.Shape, n: int) -> int:
     if isinstance(shape, s.Numbers):
         if shape == any_number():
             return n
-        plain = plain_numbers(shape.automaton)
-        count = 0 if plain.is_empty else n_keys((plain,), [1], ())
-        if count is None or count >= n:
-            return n
-        return n if _has_other_wholes(shape.automaton) else count
+        count = int(strings_left(plain_numbers(shape.automaton))[0])
+        return n if count >= min(n, ENDLESS) or _has_other_wholes(shape.automaton) else count
     return _n_strings(shape, n) if isinstance(shape, s.Strings) else n
 
 

@@ -187,25 +187,22 @@ def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
         distinct.setdefault(frozenset(clause), clause)
     if not 1 < len(distinct) <= 300:
         return tuple(distinct.values())
-    if not any([one.__class__ in c.SEEN for whole in distinct for one in whole]):
-        # PERF: a clause is looked up by its rarest constraint, which those with more have, too
-        counts = Counter([one for whole in distinct for one in whole])
-        by_rarest: dict[c.Constraint | None, list[frozenset[c.Constraint]]] = {}
-        for whole in distinct:
-            by_rarest.setdefault(min(whole, key=counts.__getitem__, default=None), []).append(whole)
-        return tuple([
-            clause for whole, clause in distinct.items()
-            if not any([other < whole for one in (None, *whole) for other in by_rarest.get(one, ())])
-        ])  # fmt: skip
-    parts = []  # what each asks for, and what counts as evaluated in it
+    every = Counter([one for whole in distinct for one in whole])
+    evaluated = {one for one in every if one.__class__ in c.SEEN}
+    # PERF: a clause is looked up by its rarest constraint, which those that ask for more have, too
+    by_rarest: dict[c.Constraint | None, list[frozenset[c.Constraint]]] = {}
     for whole in distinct:
-        seen = frozenset(one for one in whole if isinstance(one, c.SEEN))
-        parts.append((whole - seen, seen))
-    return tuple(
-        clause
-        for (asked, seen), clause in zip(parts, distinct.values(), strict=True)
-        if not any(a <= asked and s >= seen and (a, s) != (asked, seen) for a, s in parts)
-    )
+        by_rarest.setdefault(min(whole - evaluated, key=every.__getitem__, default=None), []).append(whole)
+
+    def is_more(other: frozenset[c.Constraint], whole: frozenset[c.Constraint]) -> bool:
+        if not evaluated:
+            return other < whole
+        return other != whole and other - evaluated <= whole and whole & evaluated <= other
+
+    return tuple([
+        clause for whole, clause in distinct.items()
+        if not any([is_more(other, whole) for one in (None, *whole) for other in by_rarest.get(one, ())])
+    ])  # fmt: skip
 
 
 # -- objects that a constant tells apart

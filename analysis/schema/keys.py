@@ -116,17 +116,19 @@ def key_sets(patterns: Sequence[Dfa], but: Iterable[bytes]) -> tuple[int, ...]:
 
     Raises: LimitError as `key_automaton`.
     """
-    counts = _counts(tuple(patterns))
-    if None in counts.values() and all(count is None for count in counts.values()):
-        return tuple(counts)
-    named = _named(tuple(patterns), tuple(sorted(set(but))))
-    return tuple(number for number, count in counts.items() if count is None or count > named.get(number, 0))
+    return tuple([number for number, n in _left(tuple(patterns), tuple(sorted(set(but)))).items() if n != 0])
 
 
 @Kept
-def _named(patterns: tuple[Dfa, ...], but: tuple[bytes, ...]) -> dict[int, int]:
-    """How many of some keys just these patterns match, by set."""
-    return Counter([sum([1 << i for i, pattern in enumerate(patterns) if pattern.matches(key)]) for key in but])
+def _left(patterns: tuple[Dfa, ...], but: tuple[bytes, ...]) -> dict[int, int | None]:
+    """As `_counts`, without the keys in `but`."""
+    left = dict(_counts(patterns))
+    if {*left.values()} != {None}:
+        for key in but:
+            number = sum([1 << i for i, pattern in enumerate(patterns) if pattern.matches(key)])
+            n = left[number]
+            left[number] = None if n is None else n - 1
+    return left
 
 
 def n_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Iterable[bytes]) -> int | None:
@@ -137,12 +139,9 @@ def n_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Iterable[bytes]) -
 
     Raises: LimitError as `key_automaton`.
     """
-    counts = _counts(tuple(patterns))
-    found = [counts.get(number) for number in sets]
-    if None in found:
-        return None
-    named = _named(tuple(patterns), tuple(sorted(set(but))))
-    return sum([count for count in found if count is not None]) - sum([named.get(number, 0) for number in sets])
+    left = _left(tuple(patterns), tuple(sorted(set(but))))
+    found = [n for number in sets if (n := left[number]) is not None]
+    return sum(found) if len(found) == len(sets) else None
 
 
 def few_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Sequence[bytes]) -> list[str]:

@@ -28,7 +28,7 @@ MOST_STATES = 20_000
 MOST_DIGITS = 2_000
 """BOUND: the digits of a number, spelled without an exponent. A double has at most 1,100."""
 _COLUMN_OF = np.full(256, -1, np.intp)
-"""The column of each byte of a number without an exponent in `_plain`."""
+"""The column of each byte of a number without an exponent in `constrained`."""
 _COLUMN_OF[list(b"0123456789-.")] = np.arange(12)
 
 
@@ -56,52 +56,6 @@ class _Condition(Protocol):
 
     def accepts(self, kept: Any) -> bool:
         """Whether the number may end with this, which has passed `point`."""
-
-
-def _plain(conditions: tuple[_Condition, ...]) -> Dfa:
-    """The numbers without an exponent that meet all conditions.
-
-    Raises: LimitError if there are more than `MOST_STATES` states.
-    """
-    start = ("start", tuple([one.begin(False) for one in conditions]))
-    number = {start: 0}
-    states = [start]
-    rows: list[list[int]] = []
-    is_accepting: list[bool] = []
-
-    def state(phase: str, kept: tuple[Any, ...]) -> int:
-        found = number.setdefault((phase, kept), len(states))
-        if found == len(states):
-            states.append((phase, kept))
-            if found >= MOST_STATES:
-                raise LimitError(f"the automaton of its numbers has more than {MOST_STATES:,} states")
-        return found
-
-    for phase, kept in states:  # grows while it is read
-        look()
-        row = [-1] * 12
-        rows.append(row)
-        is_behind = phase in {"point", "fraction"}
-        if phase != "zero":
-            for digit in range(10):
-                after = []
-                for one, value in zip(conditions, kept, strict=True):
-                    found = one.fraction(value, digit) if is_behind else one.whole(value, digit)
-                    if found is None:
-                        break
-                    after.append(found)
-                else:
-                    name = "fraction" if is_behind else "whole" if phase == "whole" or digit else "zero"
-                    row[digit] = state(name, tuple(after))
-        if phase == "start":
-            row[10] = state("minus", tuple([one.begin(True) for one in conditions]))
-        passed = kept
-        if phase in {"zero", "whole"}:
-            passed = tuple([one.point(value) for one, value in zip(conditions, kept, strict=True)])
-            row[11] = state("point", passed)
-        ends = phase in {"zero", "whole", "fraction"}
-        is_accepting.append(ends and all(one.accepts(value) for one, value in zip(conditions, passed, strict=True)))
-    return of_columns(rows, is_accepting, _COLUMN_OF)
 
 
 class _Spelled(_Condition):
@@ -233,11 +187,9 @@ class _Multiple(_Condition):
         return bool(zeros == self._k and remainder * pow(10, self._places - n, self._q) % self._q == 0)
 
 
+@Kept
 def constrained(
-    limits: frozenset[Bound] = frozenset(),
-    multiples_of: frozenset[Decimal] = frozenset(),
-    whole: bool | None = None,
-    is_natural: bool = False,
+    limits: frozenset[Bound], multiples_of: frozenset[Decimal], whole: bool | None, is_natural: bool
 ) -> Dfa:
     """All numbers without an exponent that meet several conditions, made in one go.
 
@@ -251,21 +203,53 @@ def constrained(
     `MOST_STATES` states.
 
     Example:
-        >>> constrained(frozenset([Bound(Decimal(3), True, False)]), whole=True).matches(b"12")
+        >>> at_least_3 = frozenset([Bound(Decimal(3), True, False)])
+        >>> constrained(at_least_3, frozenset(), True, False).matches(b"12")
         True
     """
-    return _constrained(limits, multiples_of, whole, is_natural)
-
-
-@Kept
-def _constrained(
-    limits: frozenset[Bound], multiples_of: frozenset[Decimal], whole: bool | None, is_natural: bool
-) -> Dfa:
     conditions: list[_Condition] = [_Bounded(limit) for limit in limits]
     conditions += [_Multiple(of) for of in sorted(multiples_of)]
     if is_natural or whole is not None:
         conditions.append(_Spelled(whole, is_natural))
-    return _plain(tuple(conditions))
+    start = ("start", tuple([one.begin(False) for one in conditions]))
+    number = {start: 0}
+    states = [start]
+    rows: list[list[int]] = []
+    is_accepting: list[bool] = []
+
+    def state(phase: str, kept: tuple[Any, ...]) -> int:
+        found = number.setdefault((phase, kept), len(states))
+        if found == len(states):
+            states.append((phase, kept))
+            if found >= MOST_STATES:
+                raise LimitError(f"the automaton of its numbers has more than {MOST_STATES:,} states")
+        return found
+
+    for phase, kept in states:  # grows while it is read
+        look()
+        row = [-1] * 12
+        rows.append(row)
+        is_behind = phase in {"point", "fraction"}
+        if phase != "zero":
+            for digit in range(10):
+                after = []
+                for one, value in zip(conditions, kept, strict=True):
+                    found = one.fraction(value, digit) if is_behind else one.whole(value, digit)
+                    if found is None:
+                        break
+                    after.append(found)
+                else:
+                    name = "fraction" if is_behind else "whole" if phase == "whole" or digit else "zero"
+                    row[digit] = state(name, tuple(after))
+        if phase == "start":
+            row[10] = state("minus", tuple([one.begin(True) for one in conditions]))
+        passed = kept
+        if phase in {"zero", "whole"}:
+            passed = tuple([one.point(value) for one, value in zip(conditions, kept, strict=True)])
+            row[11] = state("point", passed)
+        ends = phase in {"zero", "whole", "fraction"}
+        is_accepting.append(ends and all(one.accepts(value) for one, value in zip(conditions, passed, strict=True)))
+    return of_columns(rows, is_accepting, _COLUMN_OF)
 
 
 @Kept

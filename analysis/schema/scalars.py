@@ -121,24 +121,27 @@ def _number(clause: c.Clause, is_natural: bool) -> Numbers | None:
     whole = all(wholes) if wholes else None
     # where 1.0 is no integer, but 1 is, the spelling decides
     is_natural = is_natural and all(one.with_fraction for one in clause if isinstance(one, c.Whole))
+    nothing: frozenset[Any] = frozenset()
+    every = numbers.constrained(nothing, nothing, None, False)
     parts: list[Dfa] = []
     if limits or wholes or (is_natural and clause):  # PERF: in one go, without the automata of each
         try:
-            parts.append(numbers.constrained(limits, whole=whole, is_natural=is_natural))
+            parts.append(numbers.constrained(limits, nothing, whole, is_natural))
         except LimitError:
-            parts += [numbers.constrained(frozenset([one])) for one in clause if isinstance(one, c.Bound)]
-            parts.append(numbers.constrained(whole=whole, is_natural=is_natural))
+            parts += [numbers.constrained(frozenset([one]), nothing, None, False) for one in limits]
+            parts.append(numbers.constrained(nothing, nothing, whole, is_natural))
     for one in clause:
         match one:
             case c.Among(values, True):
                 parts.append(numbers.equal_to(values, is_natural))
             case c.Among(values, False):
-                parts.append(strings.without(numbers.constrained(), numbers.equal_to(values, False)))
+                parts.append(strings.without(every, numbers.equal_to(values, False)))
             case c.Multiple(of, is_multiple):
-                found = numbers.constrained(multiples_of=frozenset([of]))
-                parts.append(found if is_multiple else strings.without(numbers.constrained(), found))
+                found = numbers.constrained(nothing, frozenset([of]), None, False)
+                parts.append(found if is_multiple else strings.without(every, found))
             case c.Whole(False, with_fraction):
-                parts.append(strings.without(numbers.constrained(), numbers.constrained(whole=with_fraction)))
+                wholes_too = numbers.constrained(nothing, nothing, with_fraction, False)
+                parts.append(strings.without(every, wholes_too))
     if not parts:
         return any_number()
     dfa = reduce(strings.both, parts)
