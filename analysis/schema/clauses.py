@@ -24,10 +24,6 @@ def joined(kind: str, left: c.Clause, right: c.Clause) -> c.Clause | None:
         return right
     if not right:
         return left
-    if len(left) == len(right) == 1:  # PERF: constants of branches meet in pairs
-        one, other = left[0], right[0]
-        if isinstance(one, c.Among) and isinstance(other, c.Among):
-            return _listed(kind, one, other)
     look()
     found = tuple(dict.fromkeys(left + right))
     if len(found) == len(left):
@@ -156,19 +152,6 @@ def _chosen(kind: str, clause: c.Clause) -> c.Clause | None:
     if not values:
         return None
     return (*(one for one in rest if isinstance(one, (c.Refused, c.Whole, *c.SEEN))), c.Among(values, True))
-
-
-def _listed(kind: str, one: c.Among, other: c.Among) -> c.Clause | None:
-    """As `_chosen`, of a clause of two lists."""
-    if one.is_among:
-        values = one.values & other.values if other.is_among else one.values - other.values
-    elif other.is_among:
-        values = other.values - one.values
-    elif kind in _ALL:
-        values = _ALL[kind] - one.values - other.values
-    else:
-        return (c.Among(one.values | other.values, False),)
-    return (c.Among(values, True),) if values else None
 
 
 def _listing(clause: c.Clause) -> Values | None:
