@@ -116,13 +116,11 @@ def _of_sequence(parts: tuple[Node, ...]) -> Least:
 
 
 def _of_choice(options: tuple[Node, ...]) -> Least:
-    if not options:
-        return Least(0, 0, False)
+    if len(options) < 2:
+        return least(options[0]) if options else Least(0, 0, False)
     found = [least(option) for option in options]
     positions = max(_beginnings(options), max(one.positions for one in found))
     length, is_whole = min(one.length for one in found), all(one.is_whole for one in found)
-    if len(options) == 1:
-        return found[0]
     return Least(length, positions, is_whole)
 
 

@@ -48,8 +48,7 @@ class Dfa:
         Cost: as `minimise`.
         """
         table, accepting = minimise(np.asarray(next_state, dtype=np.int32), np.asarray(is_accepting, dtype=np.bool_))
-        table.flags.writeable = False
-        accepting.flags.writeable = False
+        table.flags.writeable = accepting.flags.writeable = False
         return cls(table, accepting)
 
     @classmethod
@@ -60,8 +59,7 @@ class Dfa:
         table[np.arange(n), np.frombuffer(text, dtype=np.uint8)] = np.arange(1, n + 1)
         accepting = np.zeros(n + 1, dtype=np.bool_)
         accepting[n] = True
-        table.flags.writeable = False
-        accepting.flags.writeable = False
+        table.flags.writeable = accepting.flags.writeable = False
         return cls(table, accepting)
 
     @property
@@ -131,9 +129,9 @@ class Dfa:
 
     def __repr__(self) -> str:
         n_transitions = int((self.next_state >= 0).sum())
-        shortest = None if self.is_empty else self.shortest()
-        example = "accepts nothing" if shortest is None else f"accepts {shortest[:20]!r}{'...' * (len(shortest) > 20)}"
-        return f"<Dfa {self.n_states} states, {n_transitions} transitions, {example}>"
+        shortest = b"" if self.is_empty else self.shortest()
+        example = "nothing" if self.is_empty else f"{shortest[:20]!r}{'...' * (len(shortest) > 20)}"
+        return f"<Dfa {self.n_states} states, {n_transitions} transitions, accepts {example}>"
 
 
 def intersect(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
@@ -146,20 +144,12 @@ def intersect(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
 
 
 def union(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
-    """The strings that are in `left`, `right` or both.
-
-    Raises: LimitError if the product automaton has more than `max_states` reachable states.
-    Cost: O(reachable states of the product).
-    """
+    """The strings that are in `left`, `right` or both. Raises and cost: as `intersect`."""
     return _product(left, right, lambda a, b: a | b, max_states)
 
 
 def difference(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
-    """The strings that are in `left` and not in `right`.
-
-    Raises: LimitError if the product automaton has more than `max_states` reachable states.
-    Cost: O(reachable states of the product).
-    """
+    """The strings that are in `left` and not in `right`. Raises and cost: as `intersect`."""
     return _product(left, right, lambda a, b: a & ~b, max_states)
 
 

@@ -62,16 +62,20 @@ def _meet(few: int, many: int | None, least: int, most: int | None) -> bool:
     return least > 0 if many is None else many * least + 1 >= few * (least + 1)
 
 
+def without_ends(tree: Node) -> tuple[Node, bool, bool]:
+    """A tree without the start and the end of the text at its edges, and whether each was there."""
+    parts = tree.parts if isinstance(tree, Sequence) else (tree,)
+    begins, ends = parts[:1] == (START,), parts[-1:] == (END,)
+    return sequence(*parts[begins : len(parts) - ends]), begins, ends
+
+
 def whole_copies(tree: Node) -> Copies | None:
     """The same for the texts in which a match of the tree is found. None for any other tree.
 
     Example: ``^a+$`` is found in one a or more; ``b*`` is found in every text.
     """
-    parts = tree.parts if isinstance(tree, Sequence) else (tree,)
-    begins = parts[:1] == (START,)
-    ends = parts[-1:] == (END,)
-    inner = parts[begins : len(parts) - ends]
-    found = copies(sequence(*inner)) if inner else (EVERYTHING, 0, 0)
+    inner, begins, ends = without_ends(tree)
+    found = (EVERYTHING, 0, 0) if inner == EMPTY else copies(inner)
     if found is None or (begins and ends):
         return found
     ranges, least, _ = found

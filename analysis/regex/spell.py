@@ -24,8 +24,8 @@ from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
 from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.minimise import column_classes, in_order, merged_rows, numbered_rows
 from maskwright.analysis.regex.positions import ClassRows
-from maskwright.analysis.regex.simplify import merged, shortest_found
-from maskwright.analysis.regex.tree import ANY, Node, Repeat, Sequence, factored, sequence, size
+from maskwright.analysis.regex.simplify import merged, shortest_found, without_ends
+from maskwright.analysis.regex.tree import ANY, Node, Repeat, factored, sequence, size
 
 Table = npt.NDArray[np.int32]
 
@@ -49,7 +49,7 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     Cost: that of the subset construction, exponential at worst; then O(states * classes) a round of
     making it minimal.
     """
-    check_least(_without_ends(tree), max_states, is_search=is_search)
+    check_least(without_ends(tree)[0], max_states, is_search=is_search)
     tree = merged(shortest_found(tree) if is_search else tree)
     if positions.is_plain(tree):
         # what is factored has fewer positions
@@ -58,13 +58,6 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     around = (_ANYTHING,) if is_search else ()
     found, _ = determinise(sequence(*around, tree, *around, positions.END), min(max_states, MOST_STATES_OF_LOOKS))
     return in_bytes(found, max_states)
-
-
-def _without_ends(tree: Node) -> Node:
-    """The tree without the start and the end of the text at its edges, for its bounds."""
-    parts = tree.parts if isinstance(tree, Sequence) else (tree,)
-    begins, ends = parts[:1] == (positions.START,), parts[-1:] == (positions.END,)
-    return sequence(*parts[begins : len(parts) - ends]) if begins or ends else tree
 
 
 @lru_cache(maxsize=1)

@@ -68,8 +68,10 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
         unique = None
     prefix = [item_terms(clause, i) for i in range(n)]
     items = item_terms(clause, -1)
-    if unique and not prefix and any(_are_too_few([*items, one.term], one.least, nodes) for one in counted):
-        return []
+    for one in counted if unique and not prefix else ():
+        inside = nodes.node([*items, one.term]) if one.least > 1 else NO_NODE
+        if inside != NO_NODE and are_fewer(nodes.drafts(inside), one.least):
+            return []
     arrays: Arrays | None = None
     if len(counted) > 1 or (counted and unique):
         try:
@@ -84,21 +86,15 @@ def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
     if counted:
         only = counted[0]
         start, term = only.start, only.term
-        inside = tuple(nodes.node([*terms, term] if i >= start else [c.FALSE]) for i, terms in enumerate(prefix))
+        within = tuple(nodes.node([*terms, term] if i >= start else [c.FALSE]) for i, terms in enumerate(prefix))
         outside = tuple(nodes.node([*terms, term ^ 1] if i >= start else terms) for i, terms in enumerate(prefix))
-        contained = Contained(only.least, only.most, inside, nodes.node([*items, term]))
+        contained = Contained(only.least, only.most, within, nodes.node([*items, term]))
         arrays = Arrays(outside, nodes.node([*items, term ^ 1]), least, most, contained)
     if unique:
         nodes.has_unique = True
         arrays = arrays._replace(is_unique=True)
     draft: Draft = Doubtful(arrays, tuple(refused)) if refused else arrays
     return [draft]
-
-
-def _are_too_few(terms: list[int], least: int, nodes: Nodes) -> bool:
-    """Whether surely fewer than `least` values satisfy some terms."""
-    node = nodes.node(terms) if least > 1 else NO_NODE
-    return node != NO_NODE and are_fewer(nodes.drafts(node), least)
 
 
 def _as_size(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> c.Size | None:

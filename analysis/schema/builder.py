@@ -109,7 +109,6 @@ class Builder(Normals):
         return same_leaf(merged(shapes)) if shapes and len(shapes) == len(drafts) else None
 
     def _leaf_node(self, shapes: Leaf) -> int:
-        """The node of some shapes of scalars."""
         number = self._leaves.get(id(shapes))
         if number is None:
             number = self._leaves[id(shapes)] = len(self.terms)

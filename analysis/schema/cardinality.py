@@ -79,7 +79,7 @@ def are_fewer(drafts: Sequence[Draft | Patterned], n: int) -> bool:
 def listed_texts(shape: s.Shape) -> tuple[bytes, ...] | None:
     """One text of each value of scalars; None if there are more than `MOST_LISTED`."""
     if isinstance(shape, s.Numbers):
-        return listed_numbers(shape.automaton)
+        return finite_language(plain_numbers(shape.automaton), MOST_LISTED)
     if isinstance(shape, s.Strings):
         return listed_strings(shape)
     return shape.texts if isinstance(shape, (s.Spellings, s.StringLiterals)) else None
@@ -123,14 +123,8 @@ def _is_endless(shape: s.Shape, found: set[int], held: Mapping[int, Sequence[s.S
     return shape.most is None and not shape.is_unique and bool(held.get(shape.items))
 
 
-@Kept
-def listed_numbers(dfa: Dfa) -> tuple[bytes, ...] | None:
-    """One spelling of each number, None if there are more than `MOST_LISTED`."""
-    return finite_language(plain_numbers(dfa), MOST_LISTED)
-
-
 def plain_numbers(dfa: Dfa) -> Dfa:
-    """The one spelling of each number that `listed_numbers` takes."""
+    """The one spelling of each number that `listed_texts` takes."""
     return both(dfa, pattern_automaton(r"^(?:0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9])$"))
 
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 from maskwright.analysis.errors import SchemaError
 from maskwright.analysis.kept import size
 from maskwright.analysis.marks import part_of_format
+from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.schema import strings
 from maskwright.analysis.schema.formats import LONGEST
 
@@ -137,7 +138,7 @@ class Pattern(Constraint):
 
     def outside(self, pointer: str) -> list[Clause]:
         repeated = strings.repeated_class(self.text) if self.is_found and self.is_counted else None
-        if repeated is None or strings.has_automaton(self.text):
+        if repeated is None or isinstance(strings.searched(self.text), Dfa):
             return [(Pattern(self.text, not self.is_found, self.is_counted),)]
         return [(Pattern(self.text, False, False),), *Length(*repeated[1:]).outside(pointer)]
 

@@ -327,7 +327,6 @@ class Document:
         return self._new(schema, self._places[like], draft, self._resolvers[like])
 
     def _new(self, schema: Any, place: tuple[Any, ...], draft: int, resolver: Any) -> int:
-        """The number of one more location."""
         self.schemas.append(schema)
         self.drafts.append(draft)
         self._places.append(place)

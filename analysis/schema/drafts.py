@@ -131,9 +131,7 @@ def has_value(draft: Draft, is_there: Callable[[int], bool]) -> bool:
 def _array_exists(arrays: s.Arrays, is_there: Callable[[int], bool]) -> bool:
     """Whether some number of items is possible: each in the set, not in it, or either."""
     if arrays.states:
-        states = arrays.states
-        reached = reachable([0], lambda number: [after for node, after in states[number].moves if is_there(node)])
-        return any(states[number].is_end for number in reached)
+        return bool(living_states(arrays.states, is_there))
     n = len(arrays.prefix)
     least, most = arrays.least, arrays.most
     if most is not None and most < least:

@@ -140,6 +140,7 @@ _NATURAL = r"(?:0|[1-9]\d*)"
 _CATEGORIES = (
     "L LC Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf Cs Co Cn"
 )
+_SYNTAX, _HEX = r"\^$\\.*+?()[\]{}|", "[0-9A-Fa-f]"
 _NESTED = 3
 """The groups inside one another that the format `regex` takes; within a look-around it is one."""
 
@@ -161,6 +162,16 @@ def _ranges() -> str:
     return _alternatives(*found)
 
 
+def _escaped(code: str, *others: str) -> str:
+    """What stands behind a backslash. code : in the braces of an escape."""
+    of_digits = rf"x{_HEX}{{2}}", rf"u{_HEX}{{4}}", rf"u\{{{code}\}}"
+    return _alternatives(rf"[{_SYNTAX}/tnvfrdDwWsS]", "c[A-Za-z]", *of_digits, *others)
+
+
+def _single(escaped: str, chars: str, quantifier: str) -> str:
+    return rf"(?:[^{_SYNTAX}]|\.|\\{escaped}|{chars}){quantifier}|[|^$]|\\[bB]"
+
+
 def _regex() -> str:
     r"""The pattern of patterns of ECMA 262 with the flag `u`, as far as an automaton can tell.
 
@@ -169,17 +180,8 @@ def _regex() -> str:
     at begin or end nor behind a range; `\p` but for a general category by its short name; and
     `{n,m}` with 10 or more for n, unless m has more digits.
     """
-    syntax = r"\^$\\.*+?()[\]{}|"
-    hexadecimal = "[0-9A-Fa-f]"
     names = _alternatives(*_CATEGORIES.split(), "Any", "ASCII", "Assigned")
-    escaped = _alternatives(
-        rf"[{syntax}/tnvfrdDwWsS]",
-        "c[A-Za-z]",
-        rf"x{hexadecimal}{{2}}",
-        rf"u{hexadecimal}{{4}}",
-        rf"u\{{0*(?:{hexadecimal}{{1,5}}|10{hexadecimal}{{4}})\}}",
-        rf"[pP]\{{{names}\}}",
-    )
+    escaped = _escaped(f"0*(?:{_HEX}{{1,5}}|10{_HEX}{{4}})", rf"[pP]\{{{names}\}}")
     chars = rf"\[\^?-?(?:{_ranges()}-?|[^\^\\\]\-]|\\(?:{escaped}|[b\-]))*-?\]"
     counts = _alternatives(
         r"\d+,?",
@@ -187,7 +189,7 @@ def _regex() -> str:
         *(rf"[1-9]\d{{{n}}},[1-9]\d{{{n + 1},}}" for n in (1, 2)),
     )
     quantifier = rf"(?:(?:[*+?]|\{{{counts}\}})\??)?"
-    single = rf"(?:[^{syntax}]|\.|\\{escaped}|{chars}){quantifier}|[|^$]|\\[bB]"
+    single = _single(escaped, chars, quantifier)
     inside = rf"{single}|\((?:\?:)?(?:{single})*\){quantifier}"
     look = rf"\(\?<?[=!](?:{inside})*\)"
     for _ in range(_NESTED - 1):
@@ -201,18 +203,10 @@ def _wide_regex() -> str:
     Numbers and ends of ranges are not compared, nor are names looked up; a set has any escapes.
     Within groups that nest deeper than `_NESTED` it is not asked whether parentheses are closed.
     """
-    syntax, hexadecimal = r"\^$\\.*+?()[\]{}|", "[0-9A-Fa-f]"
-    name = rf"<(?:[\w${_BEYOND}]|\\u(?:{hexadecimal}{{4}}|\{{{hexadecimal}+\}}))+>"
-    escape = _alternatives(
-        rf"[{syntax}/tnvfrdDwWsS0-9]",
-        "c[A-Za-z]",
-        rf"x{hexadecimal}{{2}}",
-        rf"u(?:{hexadecimal}{{4}}|\{{{hexadecimal}+\}})",
-        f"k{name}",
-        r"[pP]\{[^}]+\}",
-    )
+    name = rf"<(?:[\w${_BEYOND}]|\\u(?:{_HEX}{{4}}|\{{{_HEX}+\}}))+>"
+    escaped = _escaped(f"{_HEX}+", "[0-9]", f"k{name}", r"[pP]\{[^}]+\}")
     quantifier = r"(?:(?:[*+?]|\{\d+(?:,\d*)?\})\??)?"
-    single = rf"(?:[^{syntax}]|\.|\\{escape}|\[(?:[^\]\\]|\\[^])*\]){quantifier}|[|^$]|\\[bB]"
+    single = _single(escaped, r"\[(?:[^\]\\]|\\[^])*\]", quantifier)
     opened, closed = rf"\((?:\?(?:[:=!]|<[=!]|{name}|[ims]*(?:-[ims]*)?:))?", rf"\){quantifier}"
     inside = rf"(?:{single}|{opened}|{closed})*"
     for _ in range(_NESTED):

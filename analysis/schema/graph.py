@@ -144,7 +144,6 @@ class _Finisher:
         return has_value(draft, self.alive.__contains__)
 
     def _finished(self, draft: Draft, number: Callable[[int], int]) -> Iterator[s.Shape]:
-        """The shape of a draft, none if it has no value."""
         if not self._has_value(draft):
             return
         refused = draft.refused if isinstance(draft, Doubtful) else ()

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.graphs import reachable
 from maskwright.analysis.kept import Kept
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.minimise import column_classes, minimise_labelled
+from maskwright.analysis.regex.minimise import column_classes, in_order, minimise_labelled
 from maskwright.analysis.regex.spell import valid_utf8
 from maskwright.analysis.schema.shapes import KeyAutomaton, Objects
 
@@ -239,7 +238,7 @@ def _without(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32], but: tup
 
     table, ends : each state can reach one that ends a key, or there is only one state.
 
-    State 0 stays the initial one, the others follow; all that remain are reached and live.
+    State 0 stays the initial one; all that remain are reached and live.
     """
     if not but:
         return table, ends
@@ -278,13 +277,5 @@ def _without(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32], but: tup
             n_ways[at] -= target in dead
         if labels[at] < 0 and not n_ways[at]:
             dead.add(at)
-    return _reached(found, labels)
-
-
-def _reached(table: npt.NDArray[np.int32], ends: npt.NDArray[np.int32]) -> Labelled:
-    """The automaton without the states that are not reached; the others keep their order."""
-    rows = table[:, column_classes(table)[1]].tolist()
-    kept = sorted(reachable([0], lambda state: [target for target in rows[state] if target >= 0]))
-    number = np.full(len(table) + 1, -1, np.int32)  # the last one for no state
-    number[kept] = np.arange(len(kept))
-    return number[table[kept]], ends[kept]
+    reached, order = in_order(found, column_classes(found)[1])
+    return reached, labels[order]

@@ -109,20 +109,12 @@ def length_table(dfa: Dfa) -> LengthTable:
             )
         between = np.where(is_inside, False, reached)
     m, p = known[key], len(rows) - known[key]
-    return LengthTable(_next_lengths(np.array(rows), m), m, p)
-
-
-def _next_lengths(can_end: npt.NDArray[np.bool_], m: int) -> npt.NDArray[np.int32]:
-    """`next_length`, from whether a string can end with exactly k further characters.
-
-    can_end : (m + p, n_states) bool; what comes behind is as from row m on.
-    """
-    rows = np.vstack([can_end, can_end[m:]])
     # that there is none is the greatest of all numbers as long as these have no sign
-    ends = np.where(rows, np.arange(len(rows), dtype=np.uint32)[:, None], np.uint32(0xFFFFFFFF))
-    table = np.ascontiguousarray(np.minimum.accumulate(ends[::-1])[::-1][: len(can_end)]).view(np.int32)
+    numbers = np.arange(m + 2 * p, dtype=np.uint32)[:, None]
+    ends = np.where(np.vstack([*rows, *rows[m:]]), numbers, np.uint32(0xFFFFFFFF))  # behind come the rows from m on
+    table = np.ascontiguousarray(np.minimum.accumulate(ends[::-1])[::-1][: m + p]).view(np.int32)
     table.flags.writeable = False
-    return table
+    return LengthTable(table, m, p)
 
 
 def lengths_exist(dfa: Dfa, least: int, most: int | None) -> bool:

@@ -263,11 +263,8 @@ class Normals:
         if not seen and COMBINING.isdisjoint(schema):
             own = self._own(location, False)
             return own[0] if len(own) == 1 else self._met(own, location)
-        inner = seen
-        draft = self.document.drafts[location]
-        unevaluated = [key for key in UNEVALUATED if key in schema and draft >= 2019]
-        if unevaluated:
-            inner = True
+        unevaluated = [key for key in UNEVALUATED if key in schema and self.document.drafts[location] >= 2019]
+        inner = seen or bool(unevaluated)
         found = self._met(self._parts(location, inner), location)
         for keyword in unevaluated:
             found = self._evaluated(found, location, keyword)

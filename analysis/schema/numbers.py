@@ -10,7 +10,6 @@ In: exact decimals. Out: minimal `Dfa`, each kept for a second request.
 from __future__ import annotations
 
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,12 +29,6 @@ MOST_DIGITS = 2_000
 _COLUMN_OF = np.full(256, -1, np.intp)
 """The column of each byte of a number without an exponent in `constrained`."""
 _COLUMN_OF[list(b"0123456789-.")] = np.arange(12)
-
-
-@lru_cache(maxsize=1)
-def any_number() -> Dfa:
-    """All numbers of RFC 8259, with exponents."""
-    return spell(ecma.parse(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?"))
 
 
 class _Condition(Protocol):

@@ -86,6 +86,7 @@ class _Asked:
     named : the keys that have names, in the order in which the schema names them.
     automata : of the patterns that other keys may match, and of the sets of names.
     patterns, name_sets : the bit of each in a set of automata.
+    allowed : the names that a term allows, if not all.
     sets : the sets of automata that other keys match.
     """
 
@@ -114,6 +115,7 @@ class _Asked:
         self.automata: list[Dfa] = []
         self.patterns: dict[str, int] = {}
         self.name_sets: dict[int, int] = {}
+        self.allowed: dict[int, Dfa] = {}
         self.sets: tuple[int, ...] = ()
         self._tell_apart(texts, dict.fromkeys(one.term for one in self.names) | more_names)
 
@@ -136,6 +138,7 @@ class _Asked:
             if finite is not None:
                 self.named |= {key.decode(): None for key in finite}
                 is_closed = is_closed or any([one.term == term for one in self.names])
+            self.allowed[term] = allowed
             self.name_sets[term] = 1 << len(self.automata)
             self.automata.append(allowed)
         if is_closed:
@@ -150,7 +153,8 @@ class _Asked:
         found: list[tuple[bytes, int, bool, int]] = []
         for rank, name in enumerate(self.named):
             node = NO_NODE
-            if not self.names or self._is_name(name):
+            utf_8 = name.encode("utf-8", "surrogatepass")
+            if all([self.allowed[one.term].matches(utf_8) for one in self.names if one.term in self.allowed]):
                 node = self.nodes.node(member_terms(self.members, name))
             is_required = name in self.required
             if is_required and node == NO_NODE:
@@ -194,14 +198,6 @@ class _Asked:
             hits = [term for text, term in one.patterns if number & self.patterns.get(text, 0)]
             found.extend(hits or [one.others])
         return found
-
-    def _is_name(self, name: str) -> bool:
-        """Whether the sets of names of the clause have a name."""
-        for one in self.names:
-            dfa = self.nodes.names((one.term,), [])
-            if dfa is not None and not dfa.matches(name.encode("utf-8", "surrogatepass")):
-                return False
-        return True
 
     def _is_unnamed(self, number: int, term: int) -> bool:
         """Whether keys that match a set of automata do not satisfy a term of names."""

@@ -28,15 +28,22 @@ MOST_DIGITS, DEEPEST = 40, 8
 _OF_FORMATS = {"date": ("1970-01-01",), "date-time": ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00")}
 """Tried before the first values of a format, whose year 0000 or 0001 few programs take."""
 _OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
-_NAMING = {"default", "examples", "const", "enum", "format", "x-format", "properties", "patternProperties"}
-_NAMING |= {
-    "additionalProperties",
-    "unevaluatedProperties",
+_OF_MEMBERS, _OF_ITEMS = (
+    ("additionalProperties", "unevaluatedProperties"),
+    ("items", "additionalItems", "unevaluatedItems"),
+)
+_NAMING = {
+    "default",
+    "examples",
+    "const",
+    "enum",
+    "format",
+    "x-format",
+    "properties",
+    "patternProperties",
     "prefixItems",
-    "items",
-    "additionalItems",
-    "unevaluatedItems",
 }
+_NAMING |= {*_OF_MEMBERS, *_OF_ITEMS}
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)
 """A step of a JSON path: a name, a quoted name, an offset."""
 
@@ -153,10 +160,9 @@ class Preferred:
             ways = [("properties", step)] if step in _members(schema.get("properties")) else []
             patterns = _members(schema.get("patternProperties"))
             ways += [("patternProperties", text) for text in patterns if isinstance(text, str) and is_found(text, step)]
-            rest = [("additionalProperties",), ("unevaluatedProperties",)]
         else:
             ways = [(keyword, step) for keyword in ("prefixItems", "items") if step < len(_items(schema.get(keyword)))]
-            rest = [("items",), ("additionalItems",), ("unevaluatedItems",)]
+        rest = [(keyword,) for keyword in (_OF_MEMBERS if isinstance(step, str) else _OF_ITEMS)]
         return [one for keys in ways or rest for one in self._child(location, *keys)]
 
     def _child(self, location: int, *keys: str | int) -> Iterator[int]:

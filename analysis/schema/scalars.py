@@ -12,8 +12,8 @@ from typing import Any
 from maskwright.analysis.errors import LimitError, SchemaError
 from maskwright.analysis.kept import Cache, Kept
 from maskwright.analysis.marks import mark, part_of_format
-from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.spell import valid_utf8
+from maskwright.analysis.regex import Dfa, ecma
+from maskwright.analysis.regex.spell import spell, valid_utf8
 from maskwright.analysis.schema import constraints as c
 from maskwright.analysis.schema import numbers, strings
 from maskwright.analysis.schema.formats import LONGEST
@@ -27,8 +27,8 @@ _SPELLED = {None: b"null", False: b"false", True: b"true"}
 
 @lru_cache(maxsize=1)
 def any_number() -> Numbers:
-    """All numbers."""
-    return Numbers(numbers.any_number())
+    """All numbers of RFC 8259, with exponents."""
+    return Numbers(spell(ecma.parse(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?")))
 
 
 @Kept

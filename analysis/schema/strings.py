@@ -46,14 +46,14 @@ def pattern_automaton(text: str) -> Dfa:
         >>> pattern_automaton("^a+$").matches(b"aa"), pattern_automaton("b").matches(b"abc")
         (True, True)
     """
-    found = _searched(text)
+    found = searched(text)
     if isinstance(found, str):
         raise SchemaError(f"the pattern {clip(text)} cannot be used: {found}")
     return found
 
 
 @Kept
-def _searched(text: str) -> Dfa | str:
+def searched(text: str) -> Dfa | str:
     """The strings in which a pattern is found, or why it cannot be used.
 
     PERF: a schema asks several times for a pattern, also for one that is too large.
@@ -99,11 +99,6 @@ def pattern_parts(text: str, is_counted: bool = True) -> tuple[Dfa, int, int | N
     if repeated is None:
         return pattern_automaton(text), 0, None
     return repeated if is_counted else (repeated[0], 0, None)
-
-
-def has_automaton(text: str) -> bool:
-    """Whether `pattern_automaton` knows a pattern, and its automaton is not too large."""
-    return not isinstance(_searched(text), str)
 
 
 @Kept

@@ -9,12 +9,12 @@ from maskwright.analysis.kept import SHARED, Budget, Cache, Kept, kept_with, siz
 from maskwright.analysis.lexing import terminals
 from maskwright.analysis.regex import Dfa, whole
 from maskwright.analysis.schema import load
-from maskwright.analysis.schema.cardinality import listed_numbers
 from maskwright.analysis.schema.constraints import STRING, Among, Pattern
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.scalars import scalar_shape
 from maskwright.analysis.schema.shapes import StringLiterals, Strings
+from maskwright.analysis.schema.strings import finite_language
 
 
 def test_a_result_is_made_once_and_an_error_each_time() -> None:
@@ -118,9 +118,9 @@ def test_schemas_that_each_have_a_list_of_their_own_are_forgotten(monkeypatch: p
 def test_what_was_given_is_counted_too() -> None:
     """An automaton is held as an argument as well, for instance with the few numbers that it has."""
     assert size((Dfa.literal(b"a" * 1000), "text")) > 1000 * 256 * 4
-    listed_numbers.forget()
-    assert listed_numbers(Dfa.literal(b"1" * 1000)) is not None
-    (entry,) = (entry for entry in SHARED.entries if entry.of is listed_numbers.cache)
+    finite_language.forget()
+    assert finite_language(Dfa.literal(b"1" * 1000), 10) is not None
+    (entry,) = (entry for entry in SHARED.entries if entry.of is finite_language.cache)
     assert sum(entry.tables.values()) > 1000 * 256 * 4
 
 

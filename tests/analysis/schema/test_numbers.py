@@ -17,7 +17,7 @@ from maskwright.analysis.regex import Dfa, intersect
 from maskwright.analysis.schema import numbers
 from maskwright.analysis.schema.constraints import Bound
 from maskwright.analysis.schema.graph import build_graph
-from maskwright.analysis.schema.numbers import any_number
+from maskwright.analysis.schema.scalars import any_number
 
 
 def constrained(
@@ -165,9 +165,9 @@ def test_all_numbers_are_those_of_json() -> None:
     rng = random.Random(4)
     for _ in range(4000):
         text = "".join(rng.choice("0019-.eE+") for _ in range(rng.randint(0, 7)))
-        assert any_number().matches(text.encode()) == (SPELLED.fullmatch(text) is not None)
+        assert any_number().automaton.matches(text.encode()) == (SPELLED.fullmatch(text) is not None)
         assert constrained().matches(text.encode()) == (PLAIN.fullmatch(text) is not None)
-        if any_number().matches(text.encode()):
+        if any_number().automaton.matches(text.encode()):
             json.loads(text)
 
 
