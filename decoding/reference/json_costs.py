@@ -298,10 +298,10 @@ class Costs:
         n = min(max(shape.shape.least - count, n_more), MOST_MORE)
         total = self._closing
         for node, n_alike in Counter(shape.node(count + i, False) for i in range(n)).items():
-            costs = [self._node_cost(node)]
-            if n_alike > 1 or known:
-                costs = _shortest(*costs, n_alike, partial(self._n_of, self.interpreter.nodes[node], known))
-            total += n_alike * self._comma + sum(costs)
+            lowest, shapes = self._node_cost(node), self.interpreter.nodes[node]
+            if (n_alike > 1 or known) and not any(isinstance(one, ObjectShape | ArrayShape) for one in shapes):
+                total += sum(_shortest(lowest, n_alike, partial(self._n_of, shapes, known))) - n_alike * lowest
+            total += n_alike * (self._comma + lowest)
         return min(total, NEVER)
 
     def _n_of(self, shapes: Sequence[ReadShape], known: Known, cost: int) -> int:
