@@ -39,16 +39,19 @@ def least_left(automata: Int32, automaton: int, state: int) -> int:
 
 
 @kernel
-def can_have_length(automata: Int32, automaton: int, lengths: int, state: int, least: int, most: int) -> bool:
-    """Whether from a state some string ends with `least` to `most` further characters.
+def can_have_length(
+    automata: Int32, automaton: int, lengths: int, state: int, least: int, most: int, length: int
+) -> bool:
+    """Whether from a state, behind `length` characters, some string of `least` to `most` ends.
 
-    lengths : the offset of the automaton's lengths.
+    lengths : the offset of the automaton's lengths; -1 where a string of each length can end.
     most : -1 for no limit.
     """
-    preperiod, period = automata[lengths], automata[lengths + 1]
-    shift = 0
-    if least >= preperiod:
-        shift = least - preperiod - (least - preperiod) % period
-    row = lengths + LENGTHS_HEADER + (least - shift) * automata[automaton + N_STATES]
+    if lengths < 0:
+        return True
+    preperiod, period, left, shift = automata[lengths], automata[lengths + 1], max(least - length, 0), 0
+    if left >= preperiod:
+        shift = left - preperiod - (left - preperiod) % period
+    row = lengths + LENGTHS_HEADER + (left - shift) * automata[automaton + N_STATES]
     found = automata[row + state]
-    return found >= 0 and (most < 0 or found + shift <= most)
+    return found >= 0 and (most < 0 or found + shift + length <= most)

@@ -29,39 +29,31 @@ def wide_target(voc: Int32, automata: Int32, automaton: int, start: int, group: 
     0 if none may come, -1 if they differ, or if more comes than UTF-8. -1 may also be said where
     they are alike: it costs time alone.
     """
-    states, group_of = work[c.UTF8_STATES], voc[layout.SIGNATURES] - 256
+    states, is_any = work[c.UTF8_STATES], False
     for k in range(N_UTF8_STATES):
         work[states + k] = -1
-    is_any = False
-    for byte in range(FIRST_WIDE, 256):
-        if byte >= FIRST_LEAD and voc[group_of + byte] != group:
-            continue
-        state, utf8 = next_state(automata, automaton, start, byte), next_utf8(0, byte)
-        is_any = is_any or state != 0
-        if utf8 < 0:
-            if state != 0:
-                return -1
-        elif work[states + utf8] < 0:
-            work[states + utf8] = state
-        elif work[states + utf8] != state:
+    if not agrees(voc, automata, automaton, start, 0, group, work):
+        return -1
+    for utf8 in range(1, N_UTF8_STATES):
+        is_any = is_any or work[states + utf8] > 0
+    for utf8 in range(N_UTF8_STATES - 1 if is_any else 0, 0, -1):  # each comes before those behind it
+        here = work[states + utf8]
+        if here >= 0 and not agrees(voc, automata, automaton, here, utf8, group, work):
             return -1
-    if not is_any:
-        return 0
-    for utf8 in range(N_UTF8_STATES - 1, 0, -1):  # each comes before those behind it
-        if work[states + utf8] >= 0 and not agrees(automata, automaton, work, utf8):
-            return -1
-    return int(work[states])
+    return int(work[states]) if is_any else 0
 
 
 @kernel
-def agrees(automata: Int32, automaton: int, work: Int32, utf8: int) -> bool:
-    """Whether a state within a character takes what UTF-8 takes, and all of it leads to one state.
+def agrees(voc: Int32, automata: Int32, automaton: int, here: int, utf8: int, group: int, work: Int32) -> bool:
+    """Whether a state takes what UTF-8 takes, and for each state of UTF-8 leads to one state.
 
-    utf8 : the state of UTF-8, of which UTF8_STATES has the automaton's; those behind are noted.
+    utf8 : that of UTF-8 here; 0 before the characters whose first byte is of a group.
+    work : UTF8_STATES has the automaton's states by those of UTF-8, where they are noted.
     """
-    states = work[c.UTF8_STATES]
-    here = work[states + utf8]
-    for byte in range(256):
+    states, group_of = work[c.UTF8_STATES], voc[layout.SIGNATURES] - 256
+    for byte in range(FIRST_WIDE if utf8 == 0 else 0, 256):
+        if utf8 == 0 and byte >= FIRST_LEAD and voc[group_of + byte] != group:
+            continue
         after = next_utf8(utf8, byte)
         state = 0 if here <= 0 else next_state(automata, automaton, here, byte)
         if after < 0:

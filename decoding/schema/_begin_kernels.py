@@ -1,4 +1,4 @@
-"""What begins: a text, a value, an item."""
+"""What begins: a value, an item."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from maskwright.decoding.schema._frame_kernels import (
     add_item,
     can_be_item,
     can_end_with,
-    contained_node,
     is_any_literal_open,
     item_node,
     item_state,
@@ -41,17 +40,6 @@ def begin_gap(table: Int32, work: Int32, to: int, link: int, mode: int, shape: i
 
 
 @kernel
-def begin_text(table: Int32, work: Int32, to: int, frame: int, node: int) -> None:
-    """Write the thread of a text at its start. frame : the one below all."""
-    if table[layout.IS_TEXT] != 0:
-        begin_thread(work, to, frame, c.NUMBER, table[node + layout.NODE_SHAPES])
-        work[to + c.AUTOMATON] = 1
-    else:
-        begin_thread(work, to, frame, c.VALUE, node)
-        work[to + c.AUTOMATON] = table[layout.OUTER_SPACE]
-
-
-@kernel
 def begin_value(
     table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, link: int, node: int, tracked: int, byte: int
 ) -> int:
@@ -65,42 +53,34 @@ def begin_value(
         kind = table[shape + layout.KIND]
         here = to + n * c.THREAD
         if byte == QUOTE:
-            if kind == layout.STRINGS:
-                begin_thread(work, here, link, c.STRING, shape)
-                work[here + c.IS_OFF] = tracked
-                work[here + c.AUTOMATON] = 1
-                n += 1
-            elif kind == layout.STRING_LITERALS:
-                high = table[table[shape + layout.LITERALS]]
-                if is_any_literal_open(table, memory, link, shape, 0, high):
-                    begin_thread(work, here, link, c.STRING, shape)
-                    work[here + c.IS_OFF] = tracked
-                    work[here + c.HIGH] = high
-                    n += 1
-        elif byte == BRACE:
-            if kind == layout.OBJECTS:
-                begin_gap(table, work, here, open_frame(table, memory, link, shape), c.OBJECT_FIRST, 0)
-                n += 1
-        elif byte == BRACKET:
-            if kind == layout.ARRAYS:
-                begin_gap(table, work, here, open_frame(table, memory, link, shape), c.ARRAY_FIRST, 0)
-                n += 1
+            high = table[table[shape + layout.LITERALS]] if kind == layout.STRING_LITERALS else 0
+            if kind not in (layout.STRINGS, layout.STRING_LITERALS) or (
+                kind == layout.STRING_LITERALS and not is_any_literal_open(table, memory, link, shape, 0, high)
+            ):
+                continue
+            begin_thread(work, here, link, c.STRING, shape)
+            work[here + c.IS_OFF], work[here + c.HIGH], work[here + c.AUTOMATON] = tracked, high, 1
+        elif byte in (BRACE, BRACKET):
+            if kind != (layout.OBJECTS if byte == BRACE else layout.ARRAYS):
+                continue
+            mode = c.OBJECT_FIRST if byte == BRACE else c.ARRAY_FIRST
+            begin_gap(table, work, here, open_frame(table, memory, link, shape), mode, 0)
         elif kind == layout.NUMBERS:
             state = next_state(automata, table[shape + layout.NUMBER_AUTOMATON], 1, byte)
-            if state != 0:
-                begin_thread(work, here, link, c.NUMBER, shape)
-                work[here + c.AUTOMATON] = state
-                n += 1
+            if state == 0:
+                continue
+            begin_thread(work, here, link, c.NUMBER, shape)
+            work[here + c.AUTOMATON] = state
         elif kind == layout.SPELLINGS:
             literals = table[shape + layout.LITERALS]
             low, high = narrow(table, literals, 0, table[literals], 0, byte)
-            if is_any_literal_open(table, memory, link, shape, low, high):
-                begin_thread(work, here, link, c.SPELLING, shape)
-                work[here + c.IS_OFF] = tracked
-                work[here + c.LOW] = low
-                work[here + c.HIGH] = high
-                work[here + c.DEPTH] = 1
-                n += 1
+            if not is_any_literal_open(table, memory, link, shape, low, high):
+                continue
+            begin_thread(work, here, link, c.SPELLING, shape)
+            work[here + c.IS_OFF], work[here + c.LOW], work[here + c.HIGH], work[here + c.DEPTH] = tracked, low, high, 1
+        else:
+            continue
+        n += 1
     return n
 
 
@@ -139,11 +119,9 @@ def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: in
                 n += begin_read(table, automata, memory, work, here, after, table[move], tracked, byte)
         return n
     for contained in range(2):
-        node = contained_node(table, shape, count) if contained else item_node(table, shape, count)
-        if not can_be_item(table, memory, frame, shape, node):
-            continue
-        if not can_end_with(table, shape, count + 1, marked + contained):
-            continue
-        after = add_item(table, memory, frame, contained)
-        n += begin_read(table, automata, memory, work, to + n * c.THREAD, after, node, tracked, byte)
+        node = item_node(table, shape, count, contained)
+        is_item = can_be_item(table, memory, frame, shape, node)
+        if is_item and can_end_with(table, shape, count + 1, marked + contained):
+            after = add_item(table, memory, frame, contained)
+            n += begin_read(table, automata, memory, work, to + n * c.THREAD, after, node, tracked, byte)
     return n

@@ -12,7 +12,6 @@ from maskwright.decoding.schema._alternative_kernels import (
     is_any_left,
     is_key_left,
     leave_listed,
-    leave_others,
     out_bits,
     set_bit,
 )
@@ -159,23 +158,28 @@ def has_remembered_length(memory: Int32, frame: int, length: int) -> bool:
 
 
 @kernel
-def add_frames(memory: Int32, work: Int32, frames: int, n: int, link: int) -> int:
-    """Add the frames of a link that hold something to a list of n, each once.
+def frames_around(memory: Int32, work: Int32, link: int) -> int:
+    """List the frames of a link, and around it, that hold something, each once: in FRONT_1.
 
-    Returns how many there are now, or -1 if they are too many, or were.
+    Returns how many there are, or -1 if they are too many.
     """
-    for k in range(n_frames(memory, link)):
-        frame, number = frame_at(memory, link, k), 0
-        if memory[frame + c.HOLDS] == 0 or n < 0:
-            continue
-        while number < n and work[frames + number] != frame:
-            number += 1
-        if number == c.N_PLACES:
-            return -1
-        if number == n:
-            work[frames + n] = frame
-            n += 1
-    return n
+    frames, n, done = work[c.FRONT_1], 0, 0
+    while True:
+        for k in range(n_frames(memory, link)):
+            frame, number = frame_at(memory, link, k), done
+            if memory[frame + c.HOLDS] == 0:
+                continue
+            while number < n and work[frames + number] != frame:  # those before are further in
+                number += 1
+            if number == c.N_PLACES:
+                return -1
+            if number == n:
+                work[frames + n] = frame
+                n += 1
+        if done == n:
+            return n
+        link = memory[work[frames + done] + c.PARENT]
+        done += 1
 
 
 @kernel
@@ -310,45 +314,17 @@ def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) ->
     return found
 
 
-@kernel
-def add_by_rule(table: Int32, memory: Int32, frame: int, shape: int, key: int, rule: int) -> int:
-    """The frame of an object of alternatives with one more member; -1 if none of them is left.
-
-    key : as in `add_member`. rule : the number of one of its rules, behind those of the classes.
-    """
-    block, top = table[shape + layout.ALTERNATIVES], memory[c.TOP]
-    found, n_classes = add_member(table, memory, frame, shape, key), table[block + layout.N_CLASSES_OF_OTHERS]
-    if rule < n_classes:
-        at = table[block + layout.CLASSES] + rule * (1 + (table[block] + 31 >> 5))
-        is_left = leave_others(table, memory, shape, found, key, at)
-    else:
-        listed = table[table[table[block + layout.RULES] + key] + 2 + 2 * (rule - n_classes)]
-        is_left = leave_listed(table, memory, frame, shape, found, listed)
-    if is_left:
-        return found
-    memory[c.TOP] = top
-    return -1
-
-
 # ---- Arrays.
 
 
 @kernel
-def item_node(table: Int32, shape: int, number: int) -> int:
-    """The node of an item that is not contained, or -1."""
-    if number < table[shape + layout.N_PREFIX]:
-        return table[table[shape + layout.PREFIX] + number]
-    return table[shape + layout.ITEMS]
-
-
-@kernel
-def contained_node(table: Int32, shape: int, number: int) -> int:
-    """The node of an item that is contained, or -1."""
-    if table[shape + layout.HAS_CONTAINED] == 0:
+def item_node(table: Int32, shape: int, number: int, contained: int) -> int:
+    """The node of an item, or -1. contained : 1 for one that is contained, else 0."""
+    if contained != 0 and table[shape + layout.HAS_CONTAINED] == 0:
         return -1
     if number < table[shape + layout.N_PREFIX]:
-        return table[table[shape + layout.CONTAINED_PREFIX] + number]
-    return table[shape + layout.CONTAINED_ITEMS]
+        return table[table[shape + (layout.CONTAINED_PREFIX if contained else layout.PREFIX)] + number]
+    return table[shape + (layout.CONTAINED_ITEMS if contained else layout.ITEMS)]
 
 
 @kernel
@@ -359,17 +335,12 @@ def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
         return False
     if table[shape + layout.HAS_CONTAINED] == 0:
         return True
-    least, wanted, allowed = (
-        table[shape + layout.LEAST],
-        table[shape + layout.CONTAINED_LEAST],
-        table[shape + layout.CONTAINED_MOST],
-    )
-    possible = marked
+    least, wanted, possible = table[shape + layout.LEAST], table[shape + layout.CONTAINED_LEAST], marked
     # one item more, as long as they are too few: the fewest items force the fewest to be contained
     while count < least or possible < wanted:
         if most >= 0 and count >= most:
             return False
-        plain, contained = item_node(table, shape, count), contained_node(table, shape, count)
+        plain, contained = item_node(table, shape, count, 0), item_node(table, shape, count, 1)
         if plain < 0 and contained < 0:
             return False
         n = 1
@@ -384,7 +355,7 @@ def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
             marked += n
         if contained >= 0:
             possible += n
-    return allowed < 0 or marked <= allowed
+    return table[shape + layout.CONTAINED_MOST] < 0 or marked <= table[shape + layout.CONTAINED_MOST]
 
 
 @kernel
@@ -439,6 +410,10 @@ def add_item(table: Int32, memory: Int32, frame: int, marked: int) -> int:
 @kernel
 def is_literal_open(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> bool:
     """Whether a literal may stand here: it may not where it is an item that has been there."""
+    if memory[c.LIMIT] == 0 and table[shape + layout.KIND] == layout.SPELLINGS and is_tracked(table, memory, frame):
+        return not is_remembered(
+            memory, frame, literal_byte(table, table[shape + layout.LITERALS], number, 0), NO_STRING
+        )
     numbers, leaves = table[shape + layout.UNIQUE_NUMBERS], table[shape + layout.LEAVES]
     if numbers < 0 and leaves < 0:
         return True
@@ -451,17 +426,6 @@ def is_literal_open(table: Int32, memory: Int32, frame: int, shape: int, number:
 @kernel
 def is_any_literal_open(table: Int32, memory: Int32, frame: int, shape: int, low: int, high: int) -> bool:
     """Whether one of the literals `low` to `high` may stand here."""
-    if low >= high:
-        return False
-    if memory[c.LIMIT] == 0 and table[shape + layout.KIND] == layout.SPELLINGS and is_tracked(table, memory, frame):
-        literals = table[shape + layout.LITERALS]
-        for number in range(low, high):  # noqa: SIM110 (for compiled code)
-            if not is_remembered(memory, frame, literal_byte(table, literals, number, 0), NO_STRING):
-                return True
-        return False
-    if table[shape + layout.UNIQUE_NUMBERS] < 0 and table[shape + layout.LEAVES] < 0:
-        return True
-    mark(memory, frame, 2)
     for number in range(low, high):  # noqa: SIM110 (for compiled code)
         if is_literal_open(table, memory, frame, shape, number):
             return True

@@ -11,7 +11,8 @@ from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.lengths import ENDLESS
 from maskwright.decoding.schema._automaton_kernels import end_of, n_left, next_state
 from maskwright.decoding.schema._frame_kernels import is_remembered, remember
-from maskwright.decoding.schema.constants import HOLDS, HOLDS_SCARCE, N_OTHER, N_SCARCE
+from maskwright.decoding.schema._literal_kernels import byte_of, n_behind_first
+from maskwright.decoding.schema.constants import HOLDS, HOLDS_SCARCE, LIMIT, N_OTHER, N_SCARCE
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
 from maskwright.maskstore.schema._utf8_kernels import next_utf8
 
@@ -20,10 +21,14 @@ from maskwright.maskstore.schema._utf8_kernels import next_utf8
 def is_key_left(
     automata: Int32, automaton: int, state: int, memory: Int32, frame: int, first: int, second: int
 ) -> bool:
-    """Whether a key that has not been there goes on from a state.
+    """Whether a key that is not named, and has not been there, goes on from a state.
 
     first, second : the hashes of what the key says so far.
+
+    A mask is made as if no key had been there: `_scarce_kernels` takes those tokens out again.
     """
+    if memory[LIMIT] > 0:
+        return True
     n = n_left(automata, automaton, state)
     if n > memory[frame + N_OTHER]:
         return True
@@ -97,10 +102,7 @@ def is_character_left(memory: Int32, frame: int, utf8: int, first: int, second: 
 @kernel
 def hash_of_character(value: int, factor: int, code: int) -> int:
     """A hash of one more character, in UTF-8."""
-    if code < 0x80:
-        return next_hash(value, factor, int(code))
-    n = 1 if code < 0x800 else 2 if code < 0x10000 else 3
-    found = next_hash(value, factor, (0x100 - (0x80 >> n)) | int(code) >> 6 * n)
-    for k in range(n - 1, -1, -1):
-        found = next_hash(found, factor, 0x80 | (int(code) >> 6 * k & 0x3F))
+    found, n = value, n_behind_first(code)
+    for k in range(n, -1, -1):
+        found = next_hash(found, factor, byte_of(int(code), n, k))
     return found

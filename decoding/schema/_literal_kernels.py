@@ -59,3 +59,17 @@ def literal_character(table: Int32, literals: int, number: int, depth: int) -> i
     for k in range(n):
         found = found << 6 | (literal_byte(table, literals, number, depth + 1 + k) & 0x3F)
     return found
+
+
+@kernel(forceinline=True)
+def n_behind_first(code: int) -> int:
+    """The bytes of a character in UTF-8 behind its first one."""
+    return 0 if code < 0x80 else 1 if code < 0x800 else 2 if code < 0x10000 else 3
+
+
+@kernel(forceinline=True)
+def byte_of(code: int, n: int, k: int) -> int:
+    """The byte of a character in UTF-8 that has k of its n + 1 bytes behind it."""
+    if k < n:
+        return 0x80 | (code >> 6 * k & 0x3F)
+    return code if n == 0 else (0x100 - (0x80 >> n)) | code >> 6 * n

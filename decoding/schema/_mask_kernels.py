@@ -21,10 +21,9 @@ from maskwright.decoding.schema._memo_kernels import (
     pieces_read,
     write_thread_key,
 )
-from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._row_kernels import row_of
 from maskwright.decoding.schema._step_kernels import step
-from maskwright.decoding.schema._walk_kernels import CHOSEN, LEVEL, note_bytes, room_for_byte, walk
+from maskwright.decoding.schema._walk_kernels import CHOSEN, LEVEL, note_bytes, read_threads, walk
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
 
@@ -46,7 +45,7 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
     at, saved = work[c.LEVELS] + LEVEL, work[c.SAVED]
     link = work[at + c.LINK]
     n = write_thread_key(voc, table, automata, memory, work, at, TAIL)
-    found, asked, n, _ = ask(voc, table, memory, work, link, n)
+    found, asked = ask(voc, table, memory, work, link, n)
     if found < 0:
         for k in range(c.N_MARKS):
             work[saved + k] = memory[c.LIMIT + k]
@@ -71,13 +70,10 @@ def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
         if wanted < 0:
             memory[c.IS_DEEP] = 1
             return found
-        # the key again: the walk has overwritten thread and buffer
-        for k in range(c.THREAD):
+        for k in range(c.THREAD):  # the key again: the walk has overwritten the thread
             work[at + k] = work[saved + c.N_MARKS + k]
         n = write_thread_key(voc, table, automata, memory, work, at, TAIL)
-        _, asked, n, _ = ask(voc, table, memory, work, link, n)
-        if n >= 0:
-            answer(voc, table, memory, work, link, n, asked, wanted, found)
+        answer(voc, table, memory, work, link, n, wanted, found)
         asked |= wanted
     while asked != 0:  # for each depth; all of its frames are marked alike
         frame = frame_at(memory, link, 0)
@@ -98,67 +94,48 @@ def place_thread(work: Int32, at: int) -> int:
 
 
 @kernel
-def list_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
-    """List the tokens that end a string of any content. Returns OK or an error."""
-    shape, length = work[at + c.SHAPE_OF], work[at + c.LENGTH]
-    least, most = table[shape + layout.STRING_LEAST], table[shape + layout.STRING_MOST]
-    begin_thread(work, work[c.LEVELS] + LEVEL, work[at + c.LINK], c.AFTER, 0)
-    tails = tails_of(voc, table, automata, memory, work)
-    if tails < 0:
-        return -1 - tails
-    n, closer = work[c.N_FOUND], voc[layout.CLOSERS]
-    for _ in range(voc[layout.N_CLOSERS]):
-        tail = voc[closer + 1]
-        if work[tails + (tail >> 5)] >> (tail & 31) & 1 != 0:
-            total = length + voc[closer + 2]
-            if total >= least and (most < 0 or total <= most):
-                work[work[c.LIST] + n] = voc[closer]
-                n += 1
-        closer += layout.CLOSER
-    work[c.N_FOUND] = n
-    return c.OK
+def tails_behind(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, is_other: bool) -> int:
+    """The tails behind a string or key that ends here, or that is no named key.
 
-
-@kernel
-def tails_behind_key(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, is_other: bool
-) -> int:
-    """The tails behind a key that ends here, or that is no named one. Returns their bits' offset.
-
-    0 if the key may not end; -1 - an error.
+    Returns their bits' offset; 0 if the key may not end; -1 - an error.
     """
-    here = work[c.LEVELS] + LEVEL + c.THREAD
+    here, to = work[c.LEVELS] + LEVEL + c.THREAD, work[c.LEVELS] + LEVEL
     for k in range(c.THREAD):
         work[here + k] = work[at + k]
     if is_other:
         work[here + c.IS_OFF] = 1
-    if step(table, automata, memory, work, here, QUOTE, work[c.LEVELS] + LEVEL) == 0:
+    if work[at + c.MODE] == c.STRING:
+        begin_thread(work, to, work[at + c.LINK], c.AFTER, 0)
+    elif step(table, automata, memory, work, here, QUOTE, to) == 0:
         return 0
     return tails_of(voc, table, automata, memory, work)
 
 
 @kernel
-def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
-    """List the tokens that end a key that any content may make. Returns OK or an error."""
-    shape = work[at + c.SHAPE_OF]
-    is_off = work[at + c.IS_OFF] != 0
-    here = tails_behind_key(voc, table, automata, memory, work, at, False)
-    if here < 0:
-        return -1 - here
-    other = here
-    if not is_off:
-        other = tails_behind_key(voc, table, automata, memory, work, at, True)
-        if other < 0:
-            return -1 - other
-    literals, low, high, depth = table[shape + layout.KEYS], work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH]
-    chosen = work[c.LEVELS] + CHOSEN
-    note_bytes(table, literals, low, high, depth, work, chosen)
-    n, closer = work[c.N_FOUND], voc[layout.CLOSERS]
+def list_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
+    """List the tokens that end a string or key of any content. Returns OK or an error."""
+    shape, length, is_value = work[at + c.SHAPE_OF], work[at + c.LENGTH], work[at + c.MODE] == c.STRING
+    least, most = (
+        table[shape + layout.STRING_LEAST] if is_value else 0,
+        table[shape + layout.STRING_MOST] if is_value else -1,
+    )
+    is_named = not is_value and work[at + c.IS_OFF] == 0
+    here = tails_behind(voc, table, automata, memory, work, at, False)
+    other = tails_behind(voc, table, automata, memory, work, at, True) if is_named and here >= 0 else here
+    if other < 0:
+        return -1 - other
+    literals, chosen = table[shape + layout.KEYS], work[c.LEVELS] + CHOSEN
+    if is_named:
+        note_bytes(table, literals, work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH], work, chosen)
+    n, closer = work[c.N_FOUND], voc[layout.CLOSERS] - layout.CLOSER
     for _ in range(voc[layout.N_CLOSERS]):
-        token, tail, size = voc[closer], voc[closer + 1], voc[closer + 3]
+        closer += layout.CLOSER
+        token, total, size = voc[closer], length + voc[closer + 2], voc[closer + 3]
+        if total < least or 0 <= most < total:
+            continue
         tails = here if size == 0 else other
         data = voc[layout.TOKEN_BYTES] + voc[voc[layout.TOKEN_START] + token]
-        if not is_off and size > 0 and has_bit(work, chosen, voc[data]):
+        if is_named and size > 0 and has_bit(work, chosen, voc[data]):
             # a token that comes to a named key, or that has escapes, is looked at below
             low, high, depth = work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH]
             for k in range(size):
@@ -172,16 +149,14 @@ def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, w
                 depth += 1
             if low < high and literal_length(table, literals, low) == depth:
                 tails = -1
-        is_live = tails > 0 and work[tails + (tail >> 5)] >> (tail & 31) & 1 != 0
+        result = 1 if tails > 0 and has_bit(work, tails, voc[closer + 1]) else 0
         if tails < 0:
             result = can_read(voc, table, automata, memory, work, at, token)
-            if result < 0:
-                return -1 - result
-            is_live = result == 1
-        if is_live:
+        if result < 0:
+            return -1 - result
+        if result != 0:
             work[work[c.LIST] + n] = token
             n += 1
-        closer += layout.CLOSER
     work[c.N_FOUND] = n
     return c.OK
 
@@ -192,35 +167,12 @@ def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int
 
     It is for the few tokens that nothing faster answers for.
     """
-    top = memory[c.TOP]
-    here = work[c.LEVELS] + LEVEL
+    top, here, data = memory[c.TOP], place_thread(work, at), voc[layout.TOKEN_BYTES]
     there = here + (c.MOST_THREADS + 1) * c.THREAD
-    for k in range(c.THREAD):
-        work[here + k] = work[at + k]
-    n = 1
-    for k in range(voc[voc[layout.TOKEN_START] + token], voc[voc[layout.TOKEN_START] + token + 1]):
-        if memory[c.TOP] + room_for_byte(table, memory, work, here, n) > len(memory):
-            memory[c.TOP] = top
-            return -1 - c.NO_ROOM
-        found, byte = 0, voc[voc[layout.TOKEN_BYTES] + k]
-        for thread in range(n):
-            found += step(table, automata, memory, work, here + thread * c.THREAD, byte, there + found * c.THREAD)
-            if found > c.MOST_READINGS:
-                memory[c.TOP] = top
-                return -1 - c.TOO_MANY
-        if found == 0:
-            memory[c.TOP] = top
-            return 0
-        n = found
-        if found > 1:
-            n = merge(table, memory, work, there, found)
-            if n < 0:
-                memory[c.TOP] = top
-                return n
-        for word in range(n * c.THREAD):
-            work[here + word] = work[there + word]
+    start, end = data + voc[voc[layout.TOKEN_START] + token], data + voc[voc[layout.TOKEN_START] + token + 1]
+    n = read_threads(table, automata, memory, work, here, 1, there, voc, start, end)
     memory[c.TOP] = top
-    return 1
+    return 1 if n > 0 else 0 if n == -1 - c.ILLEGAL else n
 
 
 @kernel
@@ -240,12 +192,9 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
     Returns OK or an error.
     """
     mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
-    rows = mask + c.MASK_ROWS
     if mode == c.NUMBER and table[layout.IS_TEXT] != 0:
-        row = row_of(
-            voc, automata, table[shape + layout.NUMBER_AUTOMATON], -1, work[at + c.AUTOMATON], 0, -1, True, work
-        )
-        return add_row(work, mask, rows, 1, row)
+        text = (table[shape + layout.NUMBER_AUTOMATON], -1, work[at + c.AUTOMATON], 0, -1, True)
+        return add_row(work, mask, 1, row_of(voc, automata, text, work))
     if mode != c.STRING and mode != c.KEY_STRING:
         place_thread(work, at)
         # PERF: white space leaves such a thread as it is, so what stands behind it is walked once
@@ -256,38 +205,24 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
     if not is_plain or is_literal or (mode == c.KEY_STRING and work[at + c.LENGTH] == 0):
         place_thread(work, at)
         return walk(voc, voc[layout.FULL], table, automata, memory, work)
-    if mode == c.STRING:
-        automaton = table[shape + layout.STRING_AUTOMATON]
-        if automaton >= 0:
-            least, rest = characters_left(voc, table, automata, work, at)
-            lengths = table[shape + layout.STRING_LENGTHS]
-            row = row_of(voc, automata, automaton, lengths, work[at + c.AUTOMATON], least, rest, False, work)
-            code = add_row(work, mask, rows, 1, row)
-            if code != c.OK:
-                return code
-            place_thread(work, at)
-            return walk(voc, voc[layout.SPECIAL], table, automata, memory, work)
-        rest = table[shape + layout.STRING_MOST] - work[at + c.LENGTH]
-        row = voc[layout.CONTENT_ROW]
-        if table[shape + layout.STRING_MOST] >= 0 and rest <= voc[layout.N_LENGTHS]:
-            row = voc[voc[layout.LENGTH_ROWS] + rest]
-        add_row(work, mask, rows, 0, row)
-        return list_closers(voc, table, automata, memory, work, at)
-    automaton = table[shape + layout.KEY_AUTOMATON]
+    is_value, least, rest, lengths = mode == c.STRING, 0, -1, -1
+    automaton = table[shape + (layout.STRING_AUTOMATON if is_value else layout.KEY_AUTOMATON)]
+    if is_value:
+        least, rest = characters_left(voc, table, automata, work, at)
+        lengths = table[shape + layout.STRING_LENGTHS]
     if automaton < 0:
-        add_row(work, mask, rows, 0, voc[layout.CONTENT_ROW])
-        if (
-            table[shape + layout.N_WANTED] == 0 and table[shape + layout.ALTERNATIVES] < 0
-        ):  # else several threads stand behind a key
-            return list_key_closers(voc, table, automata, memory, work, at)
+        is_short = 0 <= rest <= voc[layout.N_LENGTHS]
+        add_row(work, mask, 0, voc[voc[layout.LENGTH_ROWS] + rest] if is_short else voc[layout.CONTENT_ROW])
+        if is_value or (table[shape + layout.N_WANTED] == 0 and table[shape + layout.ALTERNATIVES] < 0):
+            return list_closers(voc, table, automata, memory, work, at)  # else several threads stand behind a key
     elif work[at + c.AUTOMATON] != 0:
-        row = row_of(voc, automata, automaton, -1, work[at + c.AUTOMATON], 0, -1, False, work)
-        code = add_row(work, mask, rows, 1, row)
+        what = (automaton, lengths, work[at + c.AUTOMATON], least, rest, False)
+        code = add_row(work, mask, 1, row_of(voc, automata, what, work))
         if code != c.OK:
             return code
     place_thread(work, at)
     code = walk(voc, voc[layout.SPECIAL], table, automata, memory, work)
-    if code != c.OK or work[at + c.IS_OFF] != 0:
+    if code != c.OK or is_value or work[at + c.IS_OFF] != 0:
         return code
     # the named keys' own tokens: as if there were no others
     to = place_thread(work, at)
@@ -296,14 +231,13 @@ def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: 
 
 
 @kernel
-def add_row(work: Int32, mask: int, rows: int, is_kept: int, row: int) -> int:
+def add_row(work: Int32, mask: int, is_kept: int, row: int) -> int:
     """Add a row to a mask. Returns OK, or the error that the row is."""
     if row < 0:
         return -row
-    n = work[mask + c.N_MASK_ROWS]
-    work[rows + 2 * n] = is_kept
-    work[rows + 2 * n + 1] = row
-    work[mask + c.N_MASK_ROWS] = n + 1
+    at = mask + c.MASK_ROWS + 2 * work[mask + c.N_MASK_ROWS]
+    work[at], work[at + 1] = is_kept, row
+    work[mask + c.N_MASK_ROWS] += 1
     return c.OK
 
 
@@ -320,12 +254,12 @@ def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: In
     if code != c.OK:
         return -1 - code
     n = work[c.N_FOUND]
+    work[header + c.N_IDS] = n
     if n > MOST_LISTED or (n > MOST_BESIDE and work[header + c.N_MASK_ROWS] > 0):
         row = unite_rows(voc, work, header)
         work[header + c.N_MASK_ROWS] = 0
-        add_row(work, header, header + c.MASK_ROWS, 1, row)
-        n = 0
-    work[header + c.N_IDS] = n
+        add_row(work, header, 1, row)
+        work[header + c.N_IDS], n = 0, 0
     work[header + c.IS_ANY] = 1 if n > 0 else has_any(voc, work, header)
     mask = work[c.DATA_TOP]
     for k in range(c.MASK_HEADER + n):
@@ -336,38 +270,63 @@ def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: In
 
 @kernel
 def unite_rows(voc: Int32, work: Int32, mask: int) -> int:
-    """The offset of a row, kept or new, with the tokens of a mask's rows and of the list.
+    """The offset of a row, kept or new, with the tokens of a mask's rows and ids.
 
     PERF: so a mask is one row, and equal masks are the same one, which is written once.
     """
-    key, n_rows, n = work[c.KEY_BUFFER], work[mask + c.N_MASK_ROWS], work[c.N_FOUND]
-    size = 1 + 2 * n_rows + n
+    key, size, slot = work[c.KEY_BUFFER], 1 + c.MASK_HEADER + work[mask + c.N_IDS], 0
     is_kept = key + size < work[c.KEY_END]
-    slot = 0
     if is_kept:
         work[key] = UNITED
-        for k in range(2 * n_rows):
-            work[key + 1 + k] = work[mask + c.MASK_ROWS + k]
-        for k in range(n):
-            work[key + 1 + 2 * n_rows + k] = work[work[c.LIST] + k]
+        for k in range(size - 1):
+            work[key + 1 + k] = work[mask + k]
         slot = find(work, size)
         if slot >= 0:
             return work[slot + 2]
     row, n_words = work[c.DATA_TOP], voc[layout.N_ROW_WORDS]
-    words = work[row : row + n_words]
-    for k in range(n_words):
-        words[k] = 0
-    for number in range(n_rows):
-        is_in_work, at = work[mask + c.MASK_ROWS + 2 * number], work[mask + c.MASK_ROWS + 2 * number + 1]
-        bits = work[at : at + n_words] if is_in_work != 0 else voc[at : at + n_words]
-        for k in range(n_words):
-            words[k] |= bits[k]
-    for k in range(n):
-        set_bit(work, row, work[work[c.LIST] + k])
+    write_mask(voc, work, work[row : row + n_words], mask, False, -1)
     work[c.DATA_TOP] = row + n_words
     if is_kept:
         insert(work, slot, size, row)
     return row
+
+
+@kernel
+def write_row_of_mask(voc: Int32, work: Int32, words: Int32, is_kept: bool, row: int, is_added: bool) -> None:
+    """Write a row of bits, or add it to what is written. is_kept : whether it is in `work`.
+
+    PERF: over views the compiler vectorises the loops. With offsets in the indices it does not.
+    """
+    n_words = voc[layout.N_ROW_WORDS]
+    bits = work[row : row + n_words] if is_kept else voc[row : row + n_words]
+    target = words[:n_words]
+    if is_added:
+        for k in range(n_words):
+            target[k] |= bits[k]
+    else:
+        for k in range(n_words):
+            target[k] = bits[k]
+
+
+@kernel
+def write_mask(voc: Int32, work: Int32, words: Int32, mask: int, is_added: bool, last: int) -> int:
+    """Write a mask, or add it to what is written. Returns what stands for the row written last.
+
+    last : that of before; -1 for none. Many threads have the same row.
+    """
+    n_rows = work[mask + c.N_MASK_ROWS]
+    if n_rows == 0 and not is_added:
+        for k in range(voc[layout.N_ROW_WORDS]):
+            words[k] = 0
+    for number in range(n_rows):
+        is_kept, row = work[mask + c.MASK_ROWS + 2 * number], work[mask + c.MASK_ROWS + 2 * number + 1]
+        if 2 * row + is_kept != last:
+            last = 2 * row + is_kept
+            write_row_of_mask(voc, work, words, is_kept != 0, row, is_added or number > 0)
+    ids = mask + c.MASK_HEADER
+    for k in range(work[mask + c.N_IDS]):
+        set_bit(words, 0, work[ids + k])
+    return last
 
 
 @kernel
@@ -389,7 +348,7 @@ def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int3
     """
     link = work[at + c.LINK]
     n = write_thread_key(voc, table, automata, memory, work, at, MASK)
-    found, asked, n, _ = ask(voc, table, memory, work, link, n)
+    found, _ = ask(voc, table, memory, work, link, n)
     if found >= 0:
         return found
     if not may_take_long:
@@ -399,13 +358,8 @@ def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int3
     work[c.N_MISSES] += 1
     found = make_mask(voc, table, automata, memory, work, at)
     memory[c.LIMIT] = 0
-    if found < 0:
-        return found
-    wanted = pieces_read(memory)
-    if wanted >= 0:
+    if found >= 0:
         # the key again, since other results have been kept meanwhile
         n = write_thread_key(voc, table, automata, memory, work, at, MASK)
-        _, asked, n, _ = ask(voc, table, memory, work, link, n)
-        if n >= 0:
-            answer(voc, table, memory, work, link, n, asked, wanted, found)
+        answer(voc, table, memory, work, link, n, pieces_read(memory), found)
     return found

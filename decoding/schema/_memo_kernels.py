@@ -250,47 +250,41 @@ def next_question(asked: int, wanted: int) -> int:
 
 
 @kernel
-def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int) -> tuple[int, int, int, int]:
+def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int) -> tuple[int, int]:
     """Follow the questions from the key of n integers in KEY_BUFFER.
 
     link : to the frames of depth 0.
 
-    Returns a result's offset or -1; the pieces that were asked for, as bits; the size of the last
-    key, -1 if it is too long; and where that is kept, or the place that is free for it.
+    Returns a result's offset or -1, and the pieces that were asked for, as bits.
     """
     asked = 0
-    while True:
+    while n >= 0:
         slot = find(work, n)
         if slot < 0:
-            return -1, asked, n, slot
+            break
         value = int(work[slot + 2])
         if value >= 0:
-            return value, asked, n, slot
-        piece = -1 - value
-        asked |= 1 << piece
-        n = write_piece(voc, table, memory, work, slot, link, piece)
-        if n < 0:
-            return -1, asked, n, 0
+            return value, asked
+        asked |= 1 << -1 - value
+        n = write_piece(voc, table, memory, work, slot, link, -1 - value)
+    return -1, asked
 
 
 @kernel
-def answer(
-    voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int, asked: int, wanted: int, result: int
-) -> None:
-    """Keep a result under the key in KEY_BUFFER and the pieces that it depends on.
+def answer(voc: Int32, table: Int32, memory: Int32, work: Int32, link: int, n: int, wanted: int, result: int) -> None:
+    """Keep a result under the key of n integers in KEY_BUFFER, and the pieces that it depends on.
 
-    asked, wanted : the pieces that the key stands for, and all that the result depends on.
+    wanted : these pieces, as bits; -1 if they are too deep, so that nothing is kept.
     """
-    while n >= 0:
+    asked = 0
+    while n >= 0 and wanted >= 0:
         slot = find(work, n)
-        if slot >= 0:
-            return
         piece = next_question(asked, wanted)
-        if piece < 0:
-            insert(work, slot, n, result)
-            return
-        slot = insert(work, slot, n, -1 - piece)
-        if slot < 0:
+        if slot >= 0:
+            piece = -1 - int(work[slot + 2])
+        else:
+            slot = insert(work, slot, n, result if piece < 0 else -1 - piece)
+        if slot < 0 or piece < 0:
             return
         asked |= 1 << piece
         n = write_piece(voc, table, memory, work, slot, link, piece)
@@ -304,30 +298,21 @@ def write_thread_key(
 
     purpose : what is kept under it: a number that no other kind of result has.
     """
-    n = write_place(voc, table, automata, work, at, purpose)
-    if table[layout.INDENT] > 0:  # the level says how far a line is indented
-        work[work[c.KEY_BUFFER] + n] = memory[frame_at(memory, work[at + c.LINK], 0) + c.LEVEL]
-        return n + 1
-    return n
-
-
-@kernel
-def write_place(voc: Int32, table: Int32, automata: Int32, work: Int32, at: int, purpose: int) -> int:
-    """`write_thread_key` but for the level."""
-    n = work[c.KEY_BUFFER]
     mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
-    work[n] = table[layout.SPACING_ID] << 6 | purpose << 4 | mode
-    if mode in (c.VALUE, c.COLON):
-        work[n + 1] = table[shape + layout.NODE_ID]
-        work[n + 2] = known_space(table, work[at + c.AUTOMATON], voc[layout.MOST_BYTES])
-        return 3
+    n = work[c.KEY_BUFFER] + 1
+    work[n - 1] = table[layout.SPACING_ID] << 6 | purpose << 4 | mode
+    # the level says how far a line is indented
+    work[n] = memory[frame_at(memory, work[at + c.LINK], 0) + c.LEVEL] if table[layout.INDENT] > 0 else 0
     if mode < c.STRING:
         work[n + 1] = known_space(table, work[at + c.AUTOMATON], voc[layout.MOST_BYTES])
-        return 2
+        if mode not in (c.VALUE, c.COLON):
+            return 3
+        work[n + 2] = table[shape + layout.NODE_ID]
+        return 4
     work[n + 2] = work[at + c.AUTOMATON]
     if mode == c.NUMBER:
         work[n + 1] = automata[table[shape + layout.NUMBER_AUTOMATON] + layout.AUTOMATON_ID]
-        return 3
+        return 4
     work[n + 1] = table[shape + layout.SHAPE_ID]
     work[n + 3] = work[at + c.ESCAPE]
     work[n + 4] = work[at + c.CODE]
@@ -335,18 +320,16 @@ def write_place(voc: Int32, table: Int32, automata: Int32, work: Int32, at: int,
     if mode == c.STRING and table[shape + layout.KIND] != layout.STRING_LITERALS:
         automaton = table[shape + layout.STRING_AUTOMATON]
         work[n + 1] = -1 if automaton < 0 else automata[automaton + layout.AUTOMATON_ID]
-        least, rest = characters_left(voc, table, automata, work, at)
-        work[n + 6] = least
-        work[n + 7] = rest
-        return 8
+        work[n + 6], work[n + 7] = characters_left(voc, table, automata, work, at)
+        return 9
     work[n + 6] = work[at + c.LOW]
     work[n + 7] = work[at + c.HIGH]
     work[n + 8] = work[at + c.DEPTH]
     if mode != c.KEY_STRING:
-        return 9
+        return 10
     work[n + 9] = work[at + c.IS_OFF]
     work[n + 10] = work[at + c.LENGTH]
-    return 11
+    return 12
 
 
 @kernel

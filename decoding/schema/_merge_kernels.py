@@ -60,6 +60,18 @@ def find_equal(work: Int32, stamp: int, to: int, at: int, new: int) -> int:
 
 
 @kernel
+def new_fork(memory: Int32, n: int) -> int:
+    """A fork of n frames, which the caller writes; or -1 - an error."""
+    link = memory[c.TOP]
+    if n > c.MOST_READINGS:
+        return -1 - c.TOO_MANY
+    if link + c.FORK + n > len(memory):
+        return -1 - c.NO_ROOM
+    memory[link], memory[link + c.SHAPE], memory[c.TOP] = n, c.FORK_SHAPE, link + c.FORK + n
+    return link
+
+
+@kernel
 def merge(table: Int32, memory: Int32, work: Int32, to: int, n: int) -> int:
     """Make one thread of those that differ in their links alone.
 
@@ -119,16 +131,9 @@ def unite_class(table: Int32, memory: Int32, work: Int32, first: int, top: int) 
         thread = work[here + CLASS_NEXT]
     if n == 1:
         return work[frames]
-    if n > c.MOST_READINGS:
-        return -1 - c.TOO_MANY
-    link = memory[c.TOP]
-    if link + c.FORK + n > len(memory):
-        return -1 - c.NO_ROOM
-    for k in range(n):
+    link = new_fork(memory, n)
+    for k in range(n if link >= 0 else 0):
         memory[link + c.FORK + k] = work[frames + k]
-    memory[link] = n
-    memory[link + c.SHAPE] = c.FORK_SHAPE
-    memory[c.TOP] = link + c.FORK + n
     return link
 
 
@@ -195,11 +200,9 @@ def unite_links(memory: Int32, link: int, other: int) -> int:
     n = n_frames(memory, link)
     if new == 0:
         return link
-    if n + new > c.MOST_READINGS:
-        return -1 - c.TOO_MANY
-    found = memory[c.TOP]
-    if found + c.FORK + n + new > len(memory):
-        return -1 - c.NO_ROOM
+    found = new_fork(memory, n + new)
+    if found < 0:
+        return found
     for k in range(n):
         memory[found + c.FORK + k] = frame_at(memory, link, k)
     for k in range(n_frames(memory, other)):
@@ -207,7 +210,4 @@ def unite_links(memory: Int32, link: int, other: int) -> int:
         if not has_frame(memory, link, frame):
             memory[found + c.FORK + n] = frame
             n += 1
-    memory[found] = n
-    memory[found + c.SHAPE] = c.FORK_SHAPE
-    memory[c.TOP] = found + c.FORK + n
     return found

@@ -6,9 +6,7 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._alternative_kernels import has_bit
-from maskwright.decoding.schema._merge_kernels import merge
-from maskwright.decoding.schema._step_kernels import step
-from maskwright.decoding.schema._walk_kernels import room_for_byte
+from maskwright.decoding.schema._walk_kernels import read_threads
 from maskwright.maskstore.schema import layout
 
 
@@ -45,38 +43,17 @@ def read(
     data : its integers `start` to `end` - 1 are the bytes.
     """
     state, top = memory[c.STATE], memory[c.TOP]
-    n = memory[state]
     at, to = work[c.THREADS_1], work[c.THREADS_2]
-    for k in range(n * c.THREAD):
+    for k in range(memory[state] * c.THREAD):
         work[at + k] = memory[state + 1 + k]
-    for position in range(start, end):
-        if memory[c.TOP] + room_for_byte(table, memory, work, at, n) > len(memory):
-            memory[c.TOP] = top
-            return c.NO_ROOM
-        found = 0
-        for k in range(n):
-            found += step(table, automata, memory, work, at + k * c.THREAD, data[position], to + found * c.THREAD)
-            if found > c.MOST_READINGS:
-                memory[c.TOP] = top
-                return c.TOO_MANY
-        if found == 0:
-            memory[c.TOP] = top
-            return c.ILLEGAL
-        n = found
-        if found > 1:
-            n = merge(table, memory, work, to, found)
-            if n < 0:
-                memory[c.TOP] = top
-                return -1 - n
-        at, to = to, at
+    n = read_threads(table, automata, memory, work, at, memory[state], to, data, start, end)
     if memory[c.TOP] + 1 + n * c.THREAD > len(memory):
+        n = -1 - c.NO_ROOM
+    if n < 0 or not commit:
         memory[c.TOP] = top
-        return c.NO_ROOM
-    if commit:
-        note_history(memory, state)
-        keep_state(memory, work, at, n)
-    else:
-        memory[c.TOP] = top
+        return c.OK if n > 0 else -1 - n
+    note_history(memory, state)
+    keep_state(memory, work, to if (end - start) & 1 else at, n)
     return c.OK
 
 
@@ -96,3 +73,23 @@ def clear_if_refused(
         words[token >> 5] = word if word < 1 << 31 else word - (1 << 32)
         return c.OK
     return code
+
+
+@kernel
+def refuse(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, begin: int, end: int, size: int
+) -> int:
+    """`clear_if_refused` of the tokens voc[begin:end:size]. Returns OK or an error."""
+    for at in range(begin, end, size):
+        code = clear_if_refused(voc, table, automata, memory, work, words, voc[at])
+        if code != c.OK:
+            return code
+    return c.OK
+
+
+@kernel
+def refuse_trie(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
+    """`clear_if_refused` of all tokens of a trie. Returns OK or an error."""
+    ids = voc[trie + layout.TRIE_IDS]
+    n = voc[voc[trie + layout.TRIE_TOKENS] + voc[trie + layout.TRIE_SIZE]]
+    return refuse(voc, table, automata, memory, work, words, ids, ids + n, 1)

@@ -15,14 +15,14 @@ from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._alternative_kernels import has_bit, set_bit
 from maskwright.decoding.schema._frame_kernels import (
-    add_frames,
     frame_at,
+    frames_around,
     has_remembered_length,
     is_remembered,
     is_tracked,
     n_frames,
 )
-from maskwright.decoding.schema._read_kernels import clear_if_refused
+from maskwright.decoding.schema._read_kernels import clear_if_refused, refuse, refuse_trie
 from maskwright.decoding.schema._scarce_kernels import BITS_OF_HASH, refuse_scarce
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
@@ -32,15 +32,6 @@ QUICK_CELLS = 400
 readings counted several times."""
 NOTHING_LEFT = -1
 """What `refuse_repeats` returns where no token is left."""
-
-
-@kernel
-def holds(memory: Int32, link: int) -> int:
-    """What a text remembers, in the frames of a link or around them, that may not come again."""
-    found = 0
-    for k in range(n_frames(memory, link)):
-        found |= memory[frame_at(memory, link, k) + c.HOLDS]
-    return found
 
 
 @kernel
@@ -64,10 +55,10 @@ def refuse_repeats(
 
     Returns OK, NOTHING_LEFT or an error.
     """
-    for number in range(voc[layout.N_MANIFOLD]):
-        code = clear_if_refused(voc, table, automata, memory, work, words, voc[voc[layout.MANIFOLD] + number])
-        if code != c.OK:
-            return code
+    manifold = voc[layout.MANIFOLD]
+    code = refuse(voc, table, automata, memory, work, words, manifold, manifold + voc[layout.N_MANIFOLD], 1)
+    if code != c.OK:
+        return code
     state = memory[c.STATE]
     is_asked, is_limited, is_scarce = False, False, False
     for k in range(memory[state]):
@@ -76,24 +67,28 @@ def refuse_repeats(
         is_limited = is_limited or has_limits(table, memory, link)
         # PERF: within a string that is no key and no item, no token ends one
         is_inside = memory[at + c.MODE] == c.STRING and memory[at + c.IS_OFF] == 0
-        held = holds(memory, link)
-        is_asked = is_asked or (not is_inside and held != 0)
-        is_scarce = is_scarce or held & c.HOLDS_SCARCE != 0
+        for number in range(n_frames(memory, link)):
+            held = memory[frame_at(memory, link, number) + c.HOLDS]
+            is_asked = is_asked or (not is_inside and held != 0)
+            is_scarce = is_scarce or held & c.HOLDS_SCARCE != 0
     if not is_limited and not is_asked and not is_scarce:
         return c.OK
     if is_limited and not may_take_long:
         return NOT_QUICK
-    is_outside, is_noted = False, False
+    is_outside, is_noted, is_partial = False, False, False
     for k in range(memory[state]):
         at = state + 1 + k * c.THREAD
         mode = memory[at + c.MODE]
         is_inside = mode in (c.STRING, c.KEY_STRING)
         is_outside = is_outside or not is_inside
-        work[work[c.MASKS] + k] = 1 if is_inside and may_end_said(table, memory, at) else 0
-        is_noted = is_noted or work[work[c.MASKS] + k] != 0
+        may_end = is_inside and may_end_said(table, memory, at)
+        work[work[c.MASKS] + k] = 1 if may_end else 0
+        is_noted = is_noted or may_end
+        # within an escape or a character many tokens are read
+        is_partial = is_partial or (may_end and (memory[at + c.ESCAPE] != c.NO_ESCAPE or memory[at + c.UTF8] != 0))
     if is_outside or is_noted:
         n_cells = note_remembered(memory, work)
-        if not may_take_long and (n_cells > QUICK_CELLS or has_partial(memory, work)):
+        if not may_take_long and (n_cells > QUICK_CELLS or is_partial):
             return NOT_QUICK
     if is_scarce:
         code = refuse_scarce(voc, table, automata, memory, work, words, may_take_long)
@@ -104,60 +99,19 @@ def refuse_repeats(
             code = refuse_closers(voc, table, automata, memory, work, words, k)
             if code != c.OK:
                 return code
-    if is_outside:
-        code = refuse_outside(voc, table, automata, memory, work, words, is_limited)
-        if code != c.OK:
-            return code
+    if is_outside and is_limited:
+        code = refuse_trie(voc, voc[layout.STRUCTURE], table, automata, memory, work, words)
+    for number in range(voc[layout.N_QUOTED] if is_outside and not is_limited else 0):
+        quoted = voc[layout.QUOTED] + layout.QUOTED_SIZE * number
+        hash_1 = voc[quoted + 1]
+        if code == c.OK and (hash_1 < 0 or has_bit(work, work[c.LOOPS], hash_1 & (BITS_OF_HASH - 1))):
+            code = clear_if_refused(voc, table, automata, memory, work, words, voc[quoted])
+    if code != c.OK:
+        return code
     for k in range(voc[layout.N_ROW_WORDS]):
         if words[k] != 0:
             return c.OK
     return NOTHING_LEFT
-
-
-@kernel
-def refuse_trie(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
-    """Read all tokens of a trie that a mask has, and take out those that are refused.
-
-    Returns OK or an error.
-    """
-    ids = voc[trie + layout.TRIE_IDS]
-    for number in range(voc[voc[trie + layout.TRIE_TOKENS] + voc[trie + layout.TRIE_SIZE]]):
-        code = clear_if_refused(voc, table, automata, memory, work, words, voc[ids + number])
-        if code != c.OK:
-            return code
-    return c.OK
-
-
-@kernel
-def refuse_outside(
-    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, is_limited: bool
-) -> int:
-    """`refuse_repeats` for threads outside of strings. Returns OK or an error.
-
-    is_limited : see `has_limits`.
-    """
-    if is_limited:
-        return refuse_trie(voc, voc[layout.STRUCTURE], table, automata, memory, work, words)
-    quoted = voc[layout.QUOTED] - layout.QUOTED_SIZE
-    for _ in range(voc[layout.N_QUOTED]):
-        quoted += layout.QUOTED_SIZE
-        token, hash_1 = voc[quoted], voc[quoted + 1]
-        if has_bit(words, 0, token) and (hash_1 < 0 or has_bit(work, work[c.LOOPS], hash_1 & (BITS_OF_HASH - 1))):
-            code = clear_if_refused(voc, table, automata, memory, work, words, token)
-            if code != c.OK:
-                return code
-    return c.OK
-
-
-@kernel
-def has_partial(memory: Int32, work: Int32) -> bool:
-    """Whether a thread that `refuse_closers` looks at is within an escape or a character."""
-    state = memory[c.STATE]
-    for k in range(memory[state]):
-        at = state + 1 + k * c.THREAD
-        if work[work[c.MASKS] + k] != 0 and (memory[at + c.ESCAPE] != c.NO_ESCAPE or memory[at + c.UTF8] != 0):
-            return True
-    return False
 
 
 @kernel
@@ -171,32 +125,16 @@ def note_remembered(memory: Int32, work: Int32) -> int:
         work[work[c.LOOPS] + k] = 0
     state = memory[c.STATE]
     for k in range(memory[state]):
-        link = memory[state + 1 + k * c.THREAD + c.LINK]
-        here, above = work[c.FRONT_1], work[c.FRONT_2]
-        size = add_frames(memory, work, here, 0, link)
-        while size > 0:
-            here, above = above, here
-            below = 0
-            for number in range(size):
-                frame = work[above + number]
-                n += note_cells(memory, work, frame)
-                if frame != c.ROOT_FRAME:
-                    below = add_frames(memory, work, here, below, memory[frame + c.PARENT])
-            size = below
+        size = frames_around(memory, work, memory[state + 1 + k * c.THREAD + c.LINK])
+        for number in range(size):
+            cell = memory[work[work[c.FRONT_1] + number] + c.REMEMBERED]
+            while cell >= 0:
+                n += 1
+                set_bit(work, work[c.LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
+                cell = memory[cell]
         if size < 0:  # more frames than fit: any hash may be there
             for word in range(BITS_OF_HASH >> 5):
                 work[work[c.LOOPS] + word] = -1
-    return n
-
-
-@kernel
-def note_cells(memory: Int32, work: Int32, frame: int) -> int:
-    """`note_remembered` of a frame's own cells. Returns how many there are."""
-    n, cell = 0, memory[frame + c.REMEMBERED]
-    while cell >= 0:
-        n += 1
-        set_bit(work, work[c.LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
-        cell = memory[cell]
     return n
 
 
@@ -216,10 +154,9 @@ def refuse_closers(
         is_near = 0 <= most <= memory[at + c.LENGTH] + voc[layout.MOST_BYTES]
         if is_near and has_remembered_length(memory, frame, most):
             # what makes the item as long as it can be may make it one that has been there
-            for token in range(voc[layout.N_TOKENS]):
-                code = clear_if_refused(voc, table, automata, memory, work, words, token)
-                if code != c.OK:
-                    return code
+            code = refuse_trie(voc, voc[layout.FULL], table, automata, memory, work, words)
+            if code != c.OK:
+                return code
     if memory[at + c.ESCAPE] != c.NO_ESCAPE or memory[at + c.UTF8] != 0:
         # tokens that end an escape or a character first are no closers
         return refuse_trie(voc, voc[layout.SPECIAL], table, automata, memory, work, words)
@@ -229,19 +166,12 @@ def refuse_closers(
     for number in range(voc[layout.N_CONTENTS]):
         closer = voc[contents + number]
         if is_repeated(voc, memory, work, at, closer):
-            for each in range(closer, voc[contents + number + 1], layout.CLOSER):
-                code = clear_if_refused(voc, table, automata, memory, work, words, voc[each])
-                if code != c.OK:
-                    return code
-    for each in range(
-        voc[contents + voc[layout.N_CONTENTS]],
-        voc[layout.CLOSERS] + layout.CLOSER * voc[layout.N_CLOSERS],
-        layout.CLOSER,
-    ):
-        code = clear_if_refused(voc, table, automata, memory, work, words, voc[each])
-        if code != c.OK:
-            return code
-    return c.OK
+            end = voc[contents + number + 1]
+            code = refuse(voc, table, automata, memory, work, words, closer, end, layout.CLOSER)
+            if code != c.OK:
+                return code
+    hard, end = voc[contents + voc[layout.N_CONTENTS]], voc[layout.CLOSERS] + layout.CLOSER * voc[layout.N_CLOSERS]
+    return refuse(voc, table, automata, memory, work, words, hard, end, layout.CLOSER)
 
 
 @kernel

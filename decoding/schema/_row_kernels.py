@@ -12,6 +12,10 @@ from maskwright.decoding.schema._memo_kernels import ROW, find, insert
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE
 
+Row = tuple[int, int, int, int, int, bool]
+"""What a row is of: the automaton; where the length of strings matters the offset of its lengths,
+else -1; the state; the least and the greatest length, as in `can_have_length`; whether quotation
+marks, backslashes and control characters stand for themselves."""
 UNKNOWN = -1
 """What LOOPS has for a state that was not looked at."""
 ROW_KEY = 6
@@ -32,23 +36,9 @@ def write_bits(voc: Int32, trie: int, begin: int, end: int, work: Int32, row: in
 
 
 @kernel
-def write_row(
-    voc: Int32,
-    automata: Int32,
-    automaton: int,
-    lengths: int,
-    start: int,
-    least: int,
-    rest: int,
-    is_text: bool,
-    work: Int32,
-) -> int:
-    """Write the row of a state at the end of the kept data. Returns its offset, or -TOO_MANY.
-
-    lengths, least, rest : where the length of strings matters: see `can_have_length`; lengths -1
-        elsewhere.
-    is_text : whether quotation marks, backslashes and control characters stand for themselves.
-    """
+def write_row(voc: Int32, automata: Int32, what: Row, work: Int32) -> int:
+    """Write the row of a state at the end of the kept data. Returns its offset, or -TOO_MANY."""
+    automaton, lengths, start, least, rest, is_text = what
     trie, row = voc[layout.FULL], work[c.DATA_TOP]
     ends, bytes_ = voc[trie + layout.TRIE_END], voc[trie + layout.TRIE_BYTE]
     n_states = automata[automaton + layout.N_STATES]
@@ -68,11 +58,6 @@ def write_row(
     work[level + LEVEL_STATE] = start
     work[level + LEVEL_LENGTH] = 0
     node = 1
-    rows, n_classes, classes = (
-        automaton + layout.AUTOMATON_HEADER,
-        automata[automaton + layout.N_CLASSES],
-        automaton + layout.CLASS_OF,
-    )
     while node < size:
         while node >= work[level + LEVEL_END]:
             level -= LEVEL
@@ -81,17 +66,9 @@ def write_row(
         if not is_text and (byte in (QUOTE, BACKSLASH) or byte < SPACE):
             node = end
             continue
-        state = automata[rows + work[level + LEVEL_STATE] * n_classes + automata[classes + byte]]
+        state = next_state(automata, automaton, work[level + LEVEL_STATE], byte)
         length = work[level + LEVEL_LENGTH] + (1 if byte < 0x80 or byte >= 0xC0 else 0)
-        if state == 0 or (
-            lengths >= 0
-            and (
-                0 <= rest < length
-                or not can_have_length(
-                    automata, automaton, lengths, state, max(least - length, 0), rest - length if rest >= 0 else -1
-                )
-            )
-        ):
+        if state == 0 or not can_have_length(automata, automaton, lengths, state, least, rest, length):
             node = end
             continue
         base = base_of(voc, work, level, byte, state) if has_bases else -1
@@ -168,25 +145,16 @@ def counts_alone(automata: Int32, automaton: int, lengths: int, start: int) -> b
 
 
 @kernel
-def row_of(
-    voc: Int32,
-    automata: Int32,
-    automaton: int,
-    lengths: int,
-    state: int,
-    least: int,
-    rest: int,
-    is_text: bool,
-    work: Int32,
-) -> int:
-    """The offset of a state's row, kept or new, or -TOO_MANY. See `write_row`."""
+def row_of(voc: Int32, automata: Int32, what: Row, work: Int32) -> int:
+    """The offset of a state's row, kept or new, or -TOO_MANY."""
+    automaton, lengths, state, _, rest, is_text = what
     if lengths < 0 or not counts_alone(automata, automaton, lengths, state):
-        return kept_row(voc, automata, automaton, lengths, state, least, rest, is_text, work)
+        return kept_row(voc, automata, what, work)
     # only the tokens' own lengths matter
-    row = kept_row(voc, automata, automaton, -1, state, 0, -1, is_text, work)
+    row = kept_row(voc, automata, (automaton, -1, state, 0, -1, is_text), work)
     if row < 0 or rest < 0 or rest > voc[layout.N_LENGTHS]:
         return row
-    slot = find(work, row_key(automata, automaton, state, 0, rest, is_text, work))
+    slot = find(work, row_key(automata, (automaton, -1, state, 0, rest, is_text), work))
     if slot >= 0:
         return work[slot + 2]
     n_words, short, limited = voc[layout.N_ROW_WORDS], voc[voc[layout.LENGTH_ROWS] + rest], work[c.DATA_TOP]
@@ -199,35 +167,22 @@ def row_of(
 
 
 @kernel
-def row_key(automata: Int32, automaton: int, state: int, least: int, rest: int, is_text: bool, work: Int32) -> int:
+def row_key(automata: Int32, what: Row, work: Int32) -> int:
     """Write the key of a row to KEY_BUFFER. Returns its size."""
+    automaton, _, state, least, rest, is_text = what
     key = work[c.KEY_BUFFER]
-    work[key] = ROW
-    work[key + 1] = automata[automaton + layout.AUTOMATON_ID]
-    work[key + 2] = state
-    work[key + 3] = least
-    work[key + 4] = rest
-    work[key + 5] = 1 if is_text else 0
+    work[key], work[key + 1] = ROW, automata[automaton + layout.AUTOMATON_ID]
+    work[key + 2], work[key + 3], work[key + 4], work[key + 5] = state, least, rest, 1 if is_text else 0
     return ROW_KEY
 
 
 @kernel
-def kept_row(
-    voc: Int32,
-    automata: Int32,
-    automaton: int,
-    lengths: int,
-    state: int,
-    least: int,
-    rest: int,
-    is_text: bool,
-    work: Int32,
-) -> int:
+def kept_row(voc: Int32, automata: Int32, what: Row, work: Int32) -> int:
     """`write_row`, kept or new."""
-    slot = find(work, row_key(automata, automaton, state, least, rest, is_text, work))
+    slot = find(work, row_key(automata, what, work))
     if slot >= 0:
         return work[slot + 2]
-    row = write_row(voc, automata, automaton, lengths, state, least, rest, is_text, work)
+    row = write_row(voc, automata, what, work)
     if row >= 0:
         insert(work, slot, ROW_KEY, row)
     return row

@@ -14,10 +14,11 @@ from maskwright.decoding.engine.quick import NOT_QUICK
 from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._alternative_kernels import has_bit, set_bit
 from maskwright.decoding.schema._automaton_kernels import end_of, least_left, n_left, next_state
-from maskwright.decoding.schema._frame_kernels import add_frames
+from maskwright.decoding.schema._frame_kernels import frames_around
 from maskwright.decoding.schema._left_kernels import is_key_left
+from maskwright.decoding.schema._literal_kernels import byte_of, n_behind_first
 from maskwright.decoding.schema._memo_kernels import find, insert, keep_room
-from maskwright.decoding.schema._read_kernels import clear_if_refused
+from maskwright.decoding.schema._read_kernels import clear_if_refused, refuse_trie
 from maskwright.decoding.schema._string_kernels import FIRST_SURROGATE, LAST_SURROGATE, hex_digit, unescaped_letter
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
@@ -68,12 +69,11 @@ def refuse_scarce(
         if start == 0 or n_left(automata, automaton, start) == FOR_EVER:
             continue
         if memory[at + c.ESCAPE] != c.NO_ESCAPE:  # then the mask has few tokens
-            for token in range(voc[layout.N_TOKENS]):
-                code = NOT_QUICK
-                if may_take_long:
-                    code = clear_if_refused(voc, table, automata, memory, work, words, token)
-                if code != c.OK:
-                    return code
+            code = NOT_QUICK
+            if may_take_long:
+                code = refuse_trie(voc, voc[layout.FULL], table, automata, memory, work, words)
+            if code != c.OK:
+                return code
             continue
         row = scarce_row(voc, automata, automaton, start, memory[frame + c.N_SCARCE], work, may_take_long)
         if row < 0:
@@ -130,25 +130,17 @@ def note_openers(
 
     Returns the number of rows of which there were some, or minus an error.
     """
-    n_rows = 0
-    here, above = work[c.FRONT_1], work[c.FRONT_2]
-    size = add_frames(memory, work, here, 0, link)
-    while size > 0:
-        here, above = above, here
-        below = 0
-        for number in range(size):
-            frame = work[above + number]
-            if memory[frame + c.N_SCARCE] > 0:
-                automaton = table[memory[frame + c.SHAPE] + layout.KEY_AUTOMATON]
-                row = scarce_row(voc, automata, automaton, 0, memory[frame + c.N_SCARCE], work, may_take_long)
-                if row < 0:
-                    return row
-                n_rows += add_bits(voc, work, row)
-            if frame != c.ROOT_FRAME:
-                below = add_frames(memory, work, here, below, memory[frame + c.PARENT])
-        size = below
-    # more frames than fit: any opener may be refused
-    return n_rows if size == 0 else n_rows + add_bits(voc, work, 0)
+    size = frames_around(memory, work, link)
+    n_rows = 0 if size >= 0 else add_bits(voc, work, 0)  # more frames than fit: any opener may be refused
+    for number in range(size):
+        frame = work[work[c.FRONT_1] + number]
+        if memory[frame + c.N_SCARCE] > 0:
+            automaton = table[memory[frame + c.SHAPE] + layout.KEY_AUTOMATON]
+            row = scarce_row(voc, automata, automaton, 0, memory[frame + c.N_SCARCE], work, may_take_long)
+            if row < 0:
+                return row
+            n_rows += add_bits(voc, work, row)
+    return n_rows
 
 
 @kernel
@@ -239,11 +231,9 @@ def comes_near(voc: Int32, automata: Int32, automaton: int, start: int, most: in
             code = unescaped(voc, at, size)
             if code < 0 or FIRST_SURROGATE <= code <= LAST_SURROGATE:
                 return code >= 0 and least_left(automata, automaton, state) <= most
-        n = 0 if code < 0x80 or size == 1 else 1 if code < 0x800 else 2
-        byte = code if n == 0 else (0x100 - (0x80 >> n)) | code >> 6 * n
-        state = next_state(automata, automaton, state, byte)
-        for k in range(n - 1, -1, -1):
-            state = next_state(automata, automaton, state, 0x80 | (code >> 6 * k & 0x3F))
+        n = 0 if size == 1 else n_behind_first(code)
+        for k in range(n, -1, -1):
+            state = next_state(automata, automaton, state, byte_of(code, n, k))
         if state == 0:
             return False
         if n_left(automata, automaton, state) <= most:

@@ -6,11 +6,11 @@ from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.schema.spacing import CLOSES, GOES_ON
 from maskwright.decoding.schema import constants as c
+from maskwright.decoding.schema._alternative_kernels import leave_listed, leave_others
 from maskwright.decoding.schema._automaton_kernels import end_of, next_state
 from maskwright.decoding.schema._begin_kernels import begin_gap, begin_item, begin_thread, begin_value
 from maskwright.decoding.schema._frame_kernels import (
     NO_STRING,
-    add_by_rule,
     add_member,
     are_others_open,
     can_frame_end,
@@ -49,35 +49,42 @@ COMMA, END_BRACE, END_BRACKET, COLON_BYTE = 44, 125, 93, 58
 
 
 @kernel
+def can_literal_end(table: Int32, memory: Int32, work: Int32, at: int) -> bool:
+    """Whether a thread within a literal stands at the end of one that may stand here.
+
+    work : where the thread is.
+    """
+    shape, low = work[at + c.SHAPE_OF], work[at + c.LOW]
+    if literal_length(table, table[shape + layout.LITERALS], low) != work[at + c.DEPTH]:
+        return False
+    return is_literal_open(table, memory, work[at + c.LINK], shape, low)
+
+
+@kernel
 def can_string_end(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> bool:
     """Whether a value that is a string may end here."""
     shape = work[at + c.SHAPE_OF]
     if table[shape + layout.KIND] == layout.STRING_LITERALS:
-        low = work[at + c.LOW]
-        if literal_length(table, table[shape + layout.LITERALS], low) != work[at + c.DEPTH]:
-            return False
-        return is_literal_open(table, memory, work[at + c.LINK], shape, low)
-    if work[at + c.LENGTH] < table[shape + layout.STRING_LEAST]:
-        return False
+        return can_literal_end(table, memory, work, at)
     automaton = table[shape + layout.STRING_AUTOMATON]
-    return automaton < 0 or end_of(automata, automaton, work[at + c.AUTOMATON]) != 0
+    if automaton >= 0 and end_of(automata, automaton, work[at + c.AUTOMATON]) == 0:
+        return False
+    return work[at + c.LENGTH] >= table[shape + layout.STRING_LEAST]
 
 
 @kernel
-def end_string(table: Int32, memory: Int32, work: Int32, to: int) -> int:
-    """Turn a thread whose string has ended into one behind it.
-
-    Returns 1, or 0 if that item has been there.
-    """
-    link, shape = work[to + c.LINK], work[to + c.SHAPE_OF]
-    if table[shape + layout.KIND] == layout.STRING_LITERALS:
-        link = use_literal(table, memory, link, shape, work[to + c.LOW])
-    if work[to + c.IS_OFF] != 0:
-        link = remember_item(table, memory, link, work[to + c.HASH_1], work[to + c.HASH_2], work[to + c.LENGTH])
-        if link < 0:
-            return 0
-    begin_thread(work, to, link, c.AFTER, 0)
-    return 1
+def link_behind(table: Int32, memory: Int32, work: Int32, at: int) -> int:
+    """The link around a string or a word that ends; -1 if that item has been there."""
+    link, shape, number = work[at + c.LINK], work[at + c.SHAPE_OF], work[at + c.LOW]
+    kind = table[shape + layout.KIND]
+    if kind != layout.STRINGS:
+        link = use_literal(table, memory, link, shape, number)
+    if work[at + c.IS_OFF] == 0:
+        return link
+    if kind == layout.SPELLINGS:
+        first = literal_byte(table, table[shape + layout.LITERALS], number, 0)
+        return remember_item(table, memory, link, first, NO_STRING, -1)
+    return remember_item(table, memory, link, work[at + c.HASH_1], work[at + c.HASH_2], work[at + c.LENGTH])
 
 
 @kernel
@@ -93,16 +100,6 @@ def remember_item(table: Int32, memory: Int32, frame: int, hash_1: int, hash_2: 
     found = replace_frame(table, memory, frame)
     remember(memory, found, hash_1, hash_2, length)
     return found
-
-
-@kernel
-def end_spelling(table: Int32, memory: Int32, work: Int32, at: int) -> int:
-    """The link around `true`, `false` or `null` that ends; -1 if that item has been there."""
-    link, shape, number = work[at + c.LINK], work[at + c.SHAPE_OF], work[at + c.LOW]
-    if work[at + c.IS_OFF] != 0:
-        first = literal_byte(table, table[shape + layout.LITERALS], number, 0)
-        return remember_item(table, memory, link, first, NO_STRING, -1)
-    return use_literal(table, memory, link, shape, number)
 
 
 @kernel
@@ -173,63 +170,19 @@ def begin_by_rules(table: Int32, automata: Int32, memory: Int32, work: Int32, to
             at = table[block + layout.CLASSES] + rule * (1 + (table[block] + 31 >> 5))
         if table[at] < 0 or n > c.MOST_READINGS:
             continue
-        after = add_by_rule(table, memory, frame, shape, key, rule)
-        if after < 0:
+        top, after = memory[c.TOP], add_member(table, memory, frame, shape, key)
+        if rule < n_classes:
+            is_left = leave_others(table, memory, shape, after, key, at)
+        else:
+            is_left = leave_listed(table, memory, frame, shape, after, table[at + 1])
+        if not is_left:
+            memory[c.TOP] = top
             continue
         if is_noted:
             remember_key(automata, -1, 0, memory, after, first, second)
         begin_gap(table, work, to + n * c.THREAD, after, c.COLON, table[at])
         n += 1
     return n
-
-
-@kernel
-def close_frame(table: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
-    """Write what is behind the bracket that closes a frame. Returns 1, or 0 if it may not come."""
-    is_object = table[memory[frame + c.SHAPE] + layout.KIND] == layout.OBJECTS
-    if byte != (END_BRACE if is_object else END_BRACKET) or not can_frame_end(table, memory, frame):
-        return 0
-    begin_thread(work, to, memory[frame + c.PARENT], c.AFTER, 0)
-    return 1
-
-
-@kernel
-def step_after(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
-    """Write what follows a value in a frame, at a byte that is no white space.
-
-    Returns the number of threads.
-    """
-    mark(memory, frame, 1)
-    shape = memory[frame + c.SHAPE]
-    if shape < 0:
-        return 0
-    if byte != COMMA:
-        return close_frame(table, memory, work, to, frame, byte)
-    if table[shape + layout.KIND] != layout.OBJECTS:
-        return begin_item(table, automata, memory, work, to, frame, -1)
-    if not can_go_on(table, memory, frame, shape):
-        return 0
-    begin_gap(table, work, to, frame, c.KEY, 0)
-    return 1
-
-
-@kernel
-def step_key(table: Int32, memory: Int32, work: Int32, to: int, frame: int, is_first: bool, byte: int) -> int:
-    """Write what follows `{`, or the comma of an object, in a frame.
-
-    Returns the number of threads.
-    """
-    mark(memory, frame, 1)
-    shape = memory[frame + c.SHAPE]
-    if byte == QUOTE and can_go_on(table, memory, frame, shape):
-        begin_thread(work, to, frame, c.KEY_STRING, shape)
-        work[to + c.HIGH] = table[shape + layout.N_KEYS]
-        work[to + c.IS_OFF] = 1 if table[shape + layout.N_KEYS] == 0 else 0
-        if are_others_open(table, memory, frame, shape):
-            work[to + c.LENGTH] = 1 + told_apart(table, memory, frame)
-        work[to + c.AUTOMATON] = 1
-        return 1
-    return close_frame(table, memory, work, to, frame, byte) if is_first else 0
 
 
 @kernel
@@ -282,9 +235,7 @@ def step_scalar(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
     low, high = narrow(table, literals, work[at + c.LOW], work[at + c.HIGH], work[at + c.DEPTH], byte)
     link = work[at + c.LINK]
     if low >= high:
-        if literal_length(table, literals, work[at + c.LOW]) != work[at + c.DEPTH]:
-            return 0
-        return -1 if is_literal_open(table, memory, link, shape, work[at + c.LOW]) else 0
+        return -1 if can_literal_end(table, memory, work, at) else 0
     if not is_any_literal_open(table, memory, link, shape, low, high):
         return 0
     begin_thread(work, to, link, c.SPELLING, shape)
@@ -296,34 +247,50 @@ def step_scalar(table: Int32, automata: Int32, memory: Int32, work: Int32, at: i
 
 
 @kernel
-def step_first(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
-    """Write what follows `[` in a frame. Returns the number of threads.
+def step_frame(
+    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, mode: int, byte: int
+) -> int:
+    """Write what follows in a frame, at a byte that is no white space; or -1, as in `begin_item`.
 
-    byte : no white space; or -1, as in `begin_item`.
+    Returns the number of threads.
     """
     mark(memory, frame, 1)
-    if byte != END_BRACKET:
+    shape = memory[frame + c.SHAPE]
+    if shape < 0:
+        return 0
+    is_object = table[shape + layout.KIND] == layout.OBJECTS
+    if mode == c.ARRAY_FIRST and byte != END_BRACKET:
         return begin_item(table, automata, memory, work, to, frame, byte)
-    return close_frame(table, memory, work, to, frame, byte)
+    if mode == c.AFTER and byte == COMMA:
+        if not is_object:
+            return begin_item(table, automata, memory, work, to, frame, -1)
+        begin_gap(table, work, to, frame, c.KEY, 0)
+        return 1 if can_go_on(table, memory, frame, shape) else 0
+    if mode in (c.OBJECT_FIRST, c.KEY) and byte == QUOTE:
+        begin_thread(work, to, frame, c.KEY_STRING, shape)
+        work[to + c.HIGH] = table[shape + layout.N_KEYS]
+        work[to + c.IS_OFF] = 1 if table[shape + layout.N_KEYS] == 0 else 0
+        if are_others_open(table, memory, frame, shape):
+            work[to + c.LENGTH] = 1 + told_apart(table, memory, frame)
+        work[to + c.AUTOMATON] = 1
+        return 1 if can_go_on(table, memory, frame, shape) else 0
+    if mode == c.KEY or byte != (END_BRACE if is_object else END_BRACKET):
+        return 0
+    begin_thread(work, to, memory[frame + c.PARENT], c.AFTER, 0)
+    return 1 if can_frame_end(table, memory, frame) else 0
 
 
 @kernel
 def step_frames(
     table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, link: int, mode: int, byte: int
 ) -> int:
-    """Write what follows in each frame of a link, at a byte that is no white space.
+    """`step_frame` of each frame of a link.
 
     Returns the number of threads; if there are more than `MOST_READINGS`, some are left out.
     """
     n = 0
     for k in range(n_frames(memory, link)):
-        frame, here = frame_at(memory, link, k), to + n * c.THREAD
-        if mode == c.AFTER:
-            n += step_after(table, automata, memory, work, here, frame, byte)
-        elif mode == c.ARRAY_FIRST:
-            n += step_first(table, automata, memory, work, here, frame, byte)
-        else:
-            n += step_key(table, memory, work, here, frame, mode == c.OBJECT_FIRST, byte)
+        n += step_frame(table, automata, memory, work, to + n * c.THREAD, frame_at(memory, link, k), mode, byte)
         if n > c.MOST_READINGS:
             break
     return n
@@ -344,15 +311,17 @@ def step(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byt
             return result
         if mode == c.KEY_STRING:
             return end_key(table, automata, memory, work, to)
-        if not can_string_end(table, automata, memory, work, to):
+        link = link_behind(table, memory, work, to) if can_string_end(table, automata, memory, work, to) else -1
+        if link < 0:
             return 0
-        return end_string(table, memory, work, to)
+        begin_thread(work, to, link, c.AFTER, 0)
+        return 1
     if mode in (c.NUMBER, c.SPELLING):
         result = step_scalar(table, automata, memory, work, at, byte, to)
         if result >= 0:
             return result
         if mode == c.SPELLING:
-            link = end_spelling(table, memory, work, at)
+            link = link_behind(table, memory, work, at)
             if link < 0:
                 return 0
         mode = c.AFTER

@@ -15,7 +15,7 @@ from maskwright.decoding.schema._frame_kernels import (
     mark,
 )
 from maskwright.decoding.schema._left_kernels import hash_of_character, is_character_left, is_key_left
-from maskwright.decoding.schema._literal_kernels import literal_character, narrow
+from maskwright.decoding.schema._literal_kernels import byte_of, literal_character, n_behind_first, narrow
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, DELETE, QUOTE, SPACE, next_utf8
@@ -33,24 +33,21 @@ def add_to_hash(work: Int32, to: int, byte: int) -> None:
     work[to + c.HASH_2] = next_hash(int(work[to + c.HASH_2]), HASH_FACTOR_2, int(byte))
 
 
+@kernel(forceinline=True)
+def narrow_thread(table: Int32, work: Int32, to: int, literals: int, byte: int) -> None:
+    """Leave a thread those of its literals that go on with a byte."""
+    low, high = narrow(table, literals, work[to + c.LOW], work[to + c.HIGH], work[to + c.DEPTH], byte)
+    work[to + c.LOW] = low
+    work[to + c.HIGH] = high
+    work[to + c.DEPTH] += 1
+
+
 @kernel
 def has_room(table: Int32, automata: Int32, shape: int, state: int, length: int) -> bool:
     """Whether a string of STRINGS can still end, behind `length` characters."""
-    lengths = table[shape + layout.STRING_LENGTHS]
-    most = table[shape + layout.STRING_MOST]
-    if lengths < 0:
-        return True
-    rest = most - length if most >= 0 else -1
-    if most >= 0 and rest < 0:
-        return False
-    return can_have_length(
-        automata,
-        table[shape + layout.STRING_AUTOMATON],
-        lengths,
-        state,
-        max(table[shape + layout.STRING_LEAST] - length, 0),
-        rest,
-    )
+    automaton, lengths = table[shape + layout.STRING_AUTOMATON], table[shape + layout.STRING_LENGTHS]
+    least, most = table[shape + layout.STRING_LEAST], table[shape + layout.STRING_MOST]
+    return can_have_length(automata, automaton, lengths, state, least, most, length)
 
 
 @kernel
@@ -61,13 +58,8 @@ def read_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: 
         if work[to + c.IS_OFF] != 0:
             add_to_hash(work, to, byte)
         if table[shape + layout.KIND] == layout.STRING_LITERALS:
-            low, high = narrow(
-                table, table[shape + layout.LITERALS], work[to + c.LOW], work[to + c.HIGH], work[to + c.DEPTH], byte
-            )
-            work[to + c.LOW] = low
-            work[to + c.HIGH] = high
-            work[to + c.DEPTH] += 1
-            return is_any_literal_open(table, memory, work[to + c.LINK], shape, low, high)
+            narrow_thread(table, work, to, table[shape + layout.LITERALS], byte)
+            return is_any_literal_open(table, memory, work[to + c.LINK], shape, work[to + c.LOW], work[to + c.HIGH])
         automaton = table[shape + layout.STRING_AUTOMATON]
         if automaton >= 0:
             state = next_state(automata, automaton, work[to + c.AUTOMATON], byte)
@@ -92,23 +84,6 @@ def is_last(table: Int32, memory: Int32, work: Int32, at: int) -> bool:
     return is_item and work[at + c.LENGTH] == table[work[at + c.SHAPE_OF] + layout.STRING_MOST]
 
 
-@kernel(forceinline=True)
-def is_other_left(
-    table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, state: int, first: int, second: int
-) -> bool:
-    """Whether a key that is not named, and has not been there, goes on from a state.
-
-    state : that of the automaton of keys, not dead; first, second : hashes up to there.
-
-    A mask is made as if no key had been there: `_scarce_kernels` takes those tokens out again.
-    """
-    if memory[c.LIMIT] > 0:
-        return True
-    return is_key_left(
-        automata, table[work[at + c.SHAPE_OF] + layout.KEY_AUTOMATON], state, memory, work[at + c.LINK], first, second
-    )
-
-
 @kernel
 def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
     """`read_content` of a key."""
@@ -116,18 +91,13 @@ def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, 
     is_alive = False
     if work[to + c.IS_OFF] == 0:
         mark(memory, frame, 2)
-        low, high = narrow(
-            table, table[shape + layout.KEYS], work[to + c.LOW], work[to + c.HIGH], work[to + c.DEPTH], byte
-        )
-        work[to + c.LOW] = low
-        work[to + c.HIGH] = high
-        work[to + c.DEPTH] += 1
-        if low >= high:
+        narrow_thread(table, work, to, table[shape + layout.KEYS], byte)
+        if work[to + c.LOW] >= work[to + c.HIGH]:
             work[to + c.IS_OFF] = 1
             work[to + c.LOW] = 0
             work[to + c.HIGH] = 0
             work[to + c.DEPTH] = 0
-        is_alive = is_any_open(table, memory, frame, shape, low, high)
+        is_alive = is_any_open(table, memory, frame, shape, work[to + c.LOW], work[to + c.HIGH])
     if work[to + c.LENGTH] != 0:
         if table[shape + layout.TRACKS_KEYS] != 0:
             add_to_hash(work, to, byte)
@@ -136,9 +106,8 @@ def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, 
             state = next_state(automata, automaton, work[to + c.AUTOMATON], byte)
             work[to + c.AUTOMATON] = state
             if state != 0 and not is_alive:
-                is_alive = is_other_left(
-                    table, automata, memory, work, to, state, work[to + c.HASH_1], work[to + c.HASH_2]
-                )
+                first, second = work[to + c.HASH_1], work[to + c.HASH_2]
+                is_alive = is_key_left(automata, automaton, state, memory, frame, first, second)
         else:
             utf8 = next_utf8(work[to + c.UTF8], byte)
             work[to + c.UTF8] = utf8
@@ -149,14 +118,9 @@ def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, 
 @kernel
 def read_character(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, code: int) -> bool:
     """`read_content` of all bytes of a character."""
-    if code < 0x80:
-        return read_content(table, automata, memory, work, to, code)
-    n = 1 if code < 0x800 else 2 if code < 0x10000 else 3
-    first = (0x100 - (0x80 >> n)) | code >> 6 * n
-    if not read_content(table, automata, memory, work, to, first):
-        return False
-    for k in range(n - 1, -1, -1):  # noqa: SIM110 (for compiled code)
-        if not read_content(table, automata, memory, work, to, 0x80 | (code >> 6 * k & 0x3F)):
+    n = n_behind_first(code)
+    for k in range(n, -1, -1):  # noqa: SIM110 (for compiled code)
+        if not read_content(table, automata, memory, work, to, byte_of(code, n, k)):
             return False
     return True
 
@@ -175,30 +139,28 @@ def is_free(table: Int32, work: Int32, at: int) -> bool:
 
 @kernel
 def has_automaton_character(
-    table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, automaton: int, low: int, high: int
+    table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, low: int, high: int
 ) -> bool:
     """Whether a character from `low` to `high` may come next in a string or key of an automaton."""
-    shape = work[at + c.SHAPE_OF]
-    start = work[at + c.AUTOMATON]
+    shape, start, is_value = work[at + c.SHAPE_OF], work[at + c.AUTOMATON], work[at + c.MODE] == c.STRING
+    automaton = table[shape + (layout.STRING_AUTOMATON if is_value else layout.KEY_AUTOMATON)]
     if start == 0:
         return False
     code = low
     while code <= high:
-        n = 0 if code < 0x80 else 1 if code < 0x800 else 2 if code < 0x10000 else 3
-        first = code if n == 0 else (0x100 - (0x80 >> n)) | code >> 6 * n
-        state = next_state(automata, automaton, start, first)
-        k = n
+        n = n_behind_first(code)
+        state, k = start, n + 1
         while state != 0 and k > 0:
             k -= 1
-            state = next_state(automata, automaton, state, 0x80 | (code >> 6 * k & 0x3F))
+            state = next_state(automata, automaton, state, byte_of(code, n, k))
         if state != 0:
-            if work[at + c.MODE] == c.STRING:
+            if is_value:
                 if has_room(table, automata, shape, state, work[at + c.LENGTH]):
                     return True
             else:
                 first = hash_of_character(int(work[at + c.HASH_1]), HASH_FACTOR_1, code)
                 second = hash_of_character(int(work[at + c.HASH_2]), HASH_FACTOR_2, code)
-                if is_other_left(table, automata, memory, work, at, state, first, second):
+                if is_key_left(automata, automaton, state, memory, work[at + c.LINK], first, second):
                     return True
         # none with the same bytes up to the one that was refused
         code = (code | ((1 << 6 * k) - 1)) + 1
@@ -226,26 +188,20 @@ def has_character(table: Int32, automata: Int32, memory: Int32, work: Int32, at:
     shape, frame = work[at + c.SHAPE_OF], work[at + c.LINK]
     is_value = work[at + c.MODE] == c.STRING
     if is_value and table[shape + layout.KIND] != layout.STRING_LITERALS:
-        return has_automaton_character(
-            table, automata, memory, work, at, table[shape + layout.STRING_AUTOMATON], low, high
-        )
-    if is_value or work[at + c.IS_OFF] == 0:
-        if not is_value:
-            mark(memory, frame, 2)
-        literals = table[shape + layout.LITERALS] if is_value else table[shape + layout.KEYS]
-        for number in range(work[at + c.LOW], work[at + c.HIGH]):
-            code = literal_character(table, literals, number, work[at + c.DEPTH])
-            if low <= code <= high:
-                if is_value:
-                    if is_literal_open(table, memory, frame, shape, number):
-                        return True
-                elif is_open(table, memory, frame, shape, number):
-                    return True
-    if not is_value and work[at + c.LENGTH] != 0:
-        return has_automaton_character(
-            table, automata, memory, work, at, table[shape + layout.KEY_AUTOMATON], low, high
-        )
-    return False
+        return has_automaton_character(table, automata, memory, work, at, low, high)
+    if not is_value and work[at + c.IS_OFF] == 0:
+        mark(memory, frame, 2)
+    literals = table[shape + (layout.LITERALS if is_value else layout.KEYS)]
+    for number in range(work[at + c.LOW], work[at + c.HIGH]):
+        code = literal_character(table, literals, number, work[at + c.DEPTH])
+        if low <= code <= high:
+            if is_value and is_literal_open(table, memory, frame, shape, number):
+                return True
+            if not is_value and is_open(table, memory, frame, shape, number):
+                return True
+    if is_value or work[at + c.LENGTH] == 0:
+        return False
+    return has_automaton_character(table, automata, memory, work, at, low, high)
 
 
 @kernel

@@ -8,13 +8,13 @@ from maskwright.analysis.schema.spacing import GOES_ON
 from maskwright.decoding.schema import constants as c
 from maskwright.decoding.schema._alternative_kernels import set_bit
 from maskwright.decoding.schema._automaton_kernels import end_of
-from maskwright.decoding.schema._begin_kernels import begin_text
-from maskwright.decoding.schema._frame_kernels import frame_words, is_literal_open
-from maskwright.decoding.schema._literal_kernels import literal_length
+from maskwright.decoding.schema._begin_kernels import begin_thread
+from maskwright.decoding.schema._frame_kernels import frame_words
 from maskwright.decoding.schema._memo_kernels import reset_memo
 from maskwright.decoding.schema._read_kernels import keep_state, note_history, read
 from maskwright.decoding.schema._repeat_kernels import refuse_repeats
 from maskwright.decoding.schema._space_kernels import space_ends, space_state
+from maskwright.decoding.schema._step_kernels import can_literal_end
 from maskwright.decoding.schema._union_kernels import write_masks
 from maskwright.maskstore.schema import layout
 
@@ -22,20 +22,19 @@ from maskwright.maskstore.schema import layout
 @kernel(entry=True)
 def begin(table: Int32, memory: Int32, work: Int32, max_history: int) -> int:
     """Put a text at its start, without history. Returns OK."""
-    memory[c.FINISHED] = 0
-    memory[c.N_HISTORY] = 0
-    memory[c.N_SAID] = 0
-    memory[c.NEXT] = 0
+    for k in range(c.HISTORY):
+        memory[k] = 0
     memory[c.MAX_HISTORY] = max_history
-    memory[c.LIMIT] = 0
-    for k in range(c.FRAME):
-        memory[c.ROOT_FRAME + k] = 0
     memory[c.ROOT_FRAME + c.PARENT] = -1
     memory[c.ROOT_FRAME + c.SHAPE] = -1
     memory[c.ROOT_FRAME + c.REMEMBERED] = -1
     memory[c.TOP] = c.HISTORY + max_history
     at = work[c.THREADS_1]
-    begin_text(table, work, at, c.ROOT_FRAME, table[layout.ROOT])
+    if table[layout.IS_TEXT] != 0:
+        begin_thread(work, at, c.ROOT_FRAME, c.NUMBER, table[table[layout.ROOT] + layout.NODE_SHAPES])
+    else:
+        begin_thread(work, at, c.ROOT_FRAME, c.VALUE, table[layout.ROOT])
+    work[at + c.AUTOMATON] = 1 if table[layout.IS_TEXT] != 0 else table[layout.OUTER_SPACE]
     keep_state(memory, work, at, 1)
     return c.OK
 
@@ -51,18 +50,14 @@ def forget_all(work: Int32) -> int:
 def can_thread_end(table: Int32, automata: Int32, memory: Int32, at: int) -> bool:
     """Whether the text may end with a thread, which stands in `memory`."""
     link, mode, shape = memory[at + c.LINK], memory[at + c.MODE], memory[at + c.SHAPE_OF]
-    if link != c.ROOT_FRAME:
+    if link != c.ROOT_FRAME or mode not in (c.AFTER, c.NUMBER, c.SPELLING):
         return False
     state = space_state(table, memory, link, c.AFTER, memory[at + c.AUTOMATON] if mode == c.AFTER else 0)
-    if mode not in (c.AFTER, c.NUMBER, c.SPELLING) or space_ends(table, state) & GOES_ON == 0:
+    if space_ends(table, state) & GOES_ON == 0:
         return False
-    if mode == c.AFTER:
-        return True
     if mode == c.NUMBER:
         return end_of(automata, table[shape + layout.NUMBER_AUTOMATON], memory[at + c.AUTOMATON]) != 0
-    if literal_length(table, table[shape + layout.LITERALS], memory[at + c.LOW]) != memory[at + c.DEPTH]:
-        return False
-    return is_literal_open(table, memory, link, shape, memory[at + c.LOW])
+    return mode == c.AFTER or can_literal_end(table, memory, memory, at)
 
 
 @kernel

@@ -9,8 +9,7 @@ from __future__ import annotations
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.schema import constants as c
-from maskwright.decoding.schema._alternative_kernels import set_bit
-from maskwright.decoding.schema._mask_kernels import mask_of
+from maskwright.decoding.schema._mask_kernels import mask_of, write_mask, write_row_of_mask
 from maskwright.decoding.schema._memo_kernels import find, insert
 from maskwright.maskstore.schema import layout
 
@@ -20,44 +19,6 @@ TOGETHER = -7
 Until it is the row's offset, the value of the key is minus how often the masks came together.
 """
 TIMES = 6
-
-
-@kernel
-def write_row_of_mask(voc: Int32, work: Int32, words: Int32, is_kept: bool, row: int, is_added: bool) -> None:
-    """Write a row of bits, or add it to what is written. is_kept : whether it is in `work`.
-
-    PERF: over views the compiler vectorises the loops. With offsets in the indices it does not.
-    """
-    n_words = voc[layout.N_ROW_WORDS]
-    bits = work[row : row + n_words] if is_kept else voc[row : row + n_words]
-    target = words[:n_words]
-    if is_added:
-        for k in range(n_words):
-            target[k] |= bits[k]
-    else:
-        for k in range(n_words):
-            target[k] = bits[k]
-
-
-@kernel
-def write_mask(voc: Int32, work: Int32, words: Int32, mask: int, is_added: bool, last: int) -> int:
-    """Write a mask, or add it to what is written. Returns what stands for the row written last.
-
-    last : that of before; -1 for none. Many threads have the same row.
-    """
-    n_rows = work[mask + c.N_MASK_ROWS]
-    if n_rows == 0 and not is_added:
-        for k in range(voc[layout.N_ROW_WORDS]):
-            words[k] = 0
-    for number in range(n_rows):
-        is_kept, row = work[mask + c.MASK_ROWS + 2 * number], work[mask + c.MASK_ROWS + 2 * number + 1]
-        if 2 * row + is_kept != last:
-            last = 2 * row + is_kept
-            write_row_of_mask(voc, work, words, is_kept != 0, row, is_added or number > 0)
-    ids = mask + c.MASK_HEADER
-    for k in range(work[mask + c.N_IDS]):
-        set_bit(words, 0, work[ids + k])
-    return last
 
 
 @kernel(forceinline=True)
@@ -83,12 +44,6 @@ def write_masks(
     Returns 1 if it has a token, 0 if it has none, or -1 - an error.
     """
     n, masks, resets = memory[memory[c.STATE]], work[c.MASKS], work[c.N_RESETS]
-    if n == 1:
-        mask = mask_of_thread(voc, table, automata, memory, work, 0, may_take_long)
-        if mask < 0:
-            return mask
-        write_mask(voc, work, words, mask, False, -1)
-        return 1 if work[mask + c.IS_ANY] != 0 else 0
     is_any = False
     n_written, last = 0, -1
     for thread in range(n):
@@ -101,20 +56,19 @@ def write_masks(
             row = 2 * work[mask + c.MASK_ROWS + 2 * number + 1] + work[mask + c.MASK_ROWS + 2 * number]
             n_written += 1 if row != last else 0
             last = row
-    last = -1
-    if work[c.N_RESETS] != resets:  # the first masks are gone, so each is written before the next one
-        for thread in range(n):
-            mask = mask_of_thread(voc, table, automata, memory, work, thread, may_take_long)
-            if mask < 0:
-                return mask
-            last = write_mask(voc, work, words, mask, thread > 0, last)
-        return 1 if is_any else 0
-    row = union_row(voc, work, n) if n_written > 1 else 0
+    is_gone = work[c.N_RESETS] != resets  # the first masks, so each is written before the next one
+    row = union_row(voc, work, n) if n > 1 and n_written > 1 and not is_gone else 0
     if row > 0:
         write_row_of_mask(voc, work, words, True, row, False)
         return 1 if is_any else 0
+    last = -1
     for thread in range(n):
-        last = write_mask(voc, work, words, work[masks + thread], thread > 0, last)
+        mask = work[masks + thread]
+        if is_gone:
+            mask = mask_of_thread(voc, table, automata, memory, work, thread, may_take_long)
+        if mask < 0:
+            return mask
+        last = write_mask(voc, work, words, mask, thread > 0, last)
     return 1 if is_any else 0
 
 

@@ -13,6 +13,7 @@ from maskwright.decoding.schema._frame_kernels import mark, n_frames
 from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length
 from maskwright.decoding.schema._merge_kernels import merge
 from maskwright.decoding.schema._step_kernels import step
+from maskwright.decoding.schema._string_kernels import is_free
 from maskwright.maskstore.schema import layout
 from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
 
@@ -35,11 +36,22 @@ def take_tokens(voc: Int32, trie: int, begin: int, end: int, work: Int32) -> Non
 
 
 @kernel
-def choose_bytes(table: Int32, memory: Int32, work: Int32, level: int) -> None:
-    """Where a level has one thread, within a literal or a named key: note the bytes that can go on.
+def begin_level(
+    voc: Int32, table: Int32, memory: Int32, work: Int32, level: int, end: int, n: int, before: int, branches: int
+) -> None:
+    """Write a level, whose n threads stand there. end, before : LEVEL_END and LEVEL_BEFORE.
 
-    They are those of the literals, a quotation mark and a backslash.
+    Where it has one thread, within a literal or a named key, the bytes that can go on are noted:
+    those of the literals, a quotation mark and a backslash.
+
+    branches : the number of its branches, as of `layout.BRANCHES`; -1 for none.
     """
+    work[level + LEVEL_END], work[level + LEVEL_TOP] = end, memory[c.TOP]
+    work[level + LEVEL_ROOM] = room_for_byte(table, memory, work, level + LEVEL, n)
+    work[level + LEVEL_SIZE], work[level + LEVEL_BEFORE], work[level + BRANCH] = n, before, -1
+    if branches >= 0:
+        at = voc[layout.BRANCHES] + branches
+        work[level + BRANCH], work[level + BRANCH_END] = voc[at], voc[at + 1]
     work[level + IS_CHOSEN] = 0
     at = level + LEVEL
     mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
@@ -88,13 +100,6 @@ def note_bytes(table: Int32, literals: int, low: int, high: int, depth: int, wor
 
 
 @kernel
-def note_branches(voc: Int32, work: Int32, level: int, number: int) -> None:
-    """Note a level's branches, by number as of `layout.BRANCHES`."""
-    work[level + BRANCH] = voc[voc[layout.BRANCHES] + number]
-    work[level + BRANCH_END] = voc[voc[layout.BRANCHES] + number + 1]
-
-
-@kernel
 def next_chosen(voc: Int32, bytes_: int, ends: int, work: Int32, level: int, node: int) -> int:
     """The first child of a level, from a node on, whose byte can go on. The level's end if none is.
 
@@ -112,19 +117,6 @@ def next_chosen(voc: Int32, bytes_: int, ends: int, work: Int32, level: int, nod
     return voc[branch + 1] if branch < end else last
 
 
-@kernel(forceinline=True)
-def takes_content(table: Int32, work: Int32, at: int) -> bool:
-    """Whether a thread can read any string content, however much of it."""
-    mode, shape = work[at + c.MODE], work[at + c.SHAPE_OF]
-    if work[at + c.ESCAPE] != c.NO_ESCAPE:
-        return False
-    if mode == c.STRING:
-        if table[shape + layout.KIND] == layout.STRING_LITERALS:
-            return False
-        return table[shape + layout.STRING_AUTOMATON] < 0 and table[shape + layout.STRING_MOST] < 0
-    return mode == c.KEY_STRING and work[at + c.LENGTH] != 0 and table[shape + layout.KEY_AUTOMATON] < 0
-
-
 @kernel
 def room_for_byte(table: Int32, memory: Int32, work: Int32, at: int, n: int) -> int:
     """The most integers that a byte adds to a text's memory, before threads are merged.
@@ -138,6 +130,49 @@ def room_for_byte(table: Int32, memory: Int32, work: Int32, at: int, n: int) -> 
 
 
 @kernel
+def step_threads(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, n: int, byte: int, to: int) -> int:
+    """Write the threads that n threads become at a byte. Returns their number, or -1 - TOO_MANY."""
+    found = 0
+    for k in range(n):
+        found += step(table, automata, memory, work, at + k * c.THREAD, byte, to + found * c.THREAD)
+        if found > c.MOST_READINGS:
+            return -1 - c.TOO_MANY
+    return found
+
+
+@kernel
+def read_threads(
+    table: Int32,
+    automata: Int32,
+    memory: Int32,
+    work: Int32,
+    at: int,
+    n: int,
+    to: int,
+    data: Int32,
+    start: int,
+    end: int,
+) -> int:
+    """Let n threads read the integers `start` to `end` - 1 of `data`, which are bytes.
+
+    Returns the number of threads then, or -1 - an error, ILLEGAL too. They stand at `at` if the
+    bytes are an even number, else at `to`.
+    """
+    for position in range(start, end):
+        if memory[c.TOP] + room_for_byte(table, memory, work, at, n) > len(memory):
+            return -1 - c.NO_ROOM
+        n = step_threads(table, automata, memory, work, at, n, data[position], to)
+        if n == 0:
+            return -1 - c.ILLEGAL
+        if n > 1:
+            n = merge(table, memory, work, to, n)
+        if n < 0:
+            return n
+        at, to = to, at
+    return n
+
+
+@kernel
 def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, work: Int32) -> int:
     """Add to the list the tokens of a trie that the thread of the first level can read.
 
@@ -147,15 +182,7 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
     size = voc[trie + layout.TRIE_SIZE]
     ends, bytes_ = voc[trie + layout.TRIE_END], voc[trie + layout.TRIE_BYTE]
     is_full = trie == voc[layout.FULL]
-    work[level + LEVEL_END] = size
-    work[level + LEVEL_TOP] = memory[c.TOP]
-    work[level + LEVEL_ROOM] = room_for_byte(table, memory, work, level + LEVEL, 1)
-    work[level + LEVEL_SIZE] = 1
-    work[level + LEVEL_BEFORE] = -1
-    work[level + BRANCH] = -1
-    if is_full:
-        note_branches(voc, work, level, 256)
-    choose_bytes(table, memory, work, level)
+    begin_level(voc, table, memory, work, level, size, 1, -1, 256 if is_full else -1)
     take_tokens(voc, trie, 0, 1, work)
     node = 1
     while node < size:
@@ -174,38 +201,24 @@ def walk(voc: Int32, trie: int, table: Int32, automata: Int32, memory: Int32, wo
             return c.NO_ROOM
         if above + LEVEL + (c.MOST_THREADS + 1) * c.THREAD > work[c.LEVELS_END]:
             return c.TOO_MANY
-        found = 0
-        for k in range(n):
-            found += step(
-                table, automata, memory, work, level + LEVEL + k * c.THREAD, byte, above + LEVEL + found * c.THREAD
-            )
-            if found > c.MOST_READINGS:
-                return c.TOO_MANY
+        found = step_threads(table, automata, memory, work, level + LEVEL, n, byte, above + LEVEL)
+        if found < 0:
+            return -1 - found
         if found == 0:
             node = end
             continue
-        take_tokens(voc, trie, node, node + 1, work)
-        if end == node + 1:
-            node = end
-            continue
-        if is_full and takes_pure(voc, table, work, above + LEVEL, found, node):
-            take_tokens(voc, trie, node + 1, end, work)
+        is_all = end == node + 1 or (is_full and takes_pure(voc, table, work, above + LEVEL, found, node))
+        take_tokens(voc, trie, node, end if is_all else node + 1, work)
+        if is_all:
             node = end
             continue
         if found > 1:
             found = merge(table, memory, work, above + LEVEL, found)
             if found < 0:
                 return -1 - found
-        work[above + LEVEL_END] = end
-        work[above + LEVEL_TOP] = memory[c.TOP]
-        work[above + LEVEL_ROOM] = room_for_byte(table, memory, work, above + LEVEL, found)
-        work[above + LEVEL_SIZE] = found
-        work[above + LEVEL_BEFORE] = level
-        work[above + BRANCH] = -1
-        if is_full and work[level + LEVEL_BEFORE] < 0:
-            note_branches(voc, work, above, byte)
+        branches = byte if is_full and work[level + LEVEL_BEFORE] < 0 else -1
+        begin_level(voc, table, memory, work, above, end, found, level, branches)
         level = above
-        choose_bytes(table, memory, work, level)
         node += 1
     memory[c.TOP] = work[work[c.LEVELS] + LEVEL_TOP]
     return c.OK
@@ -217,6 +230,10 @@ def takes_pure(voc: Int32, table: Int32, work: Int32, at: int, n: int, node: int
     pure = voc[voc[layout.PURE] + node]
     for k in range(n):
         thread = at + k * c.THREAD
-        if takes_content(table, work, thread) and (pure >> work[thread + c.UTF8]) & 1 != 0:
+        mode = work[thread + c.MODE]
+        if mode not in (c.STRING, c.KEY_STRING) or work[thread + c.ESCAPE] != c.NO_ESCAPE:
+            continue
+        is_limited = mode == c.STRING and table[work[thread + c.SHAPE_OF] + layout.STRING_MOST] >= 0
+        if not is_limited and is_free(table, work, thread) and (pure >> work[thread + c.UTF8]) & 1 != 0:
             return True
     return False

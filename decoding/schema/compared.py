@@ -112,44 +112,38 @@ class ComparedEntries:
             readings = self._interpreter.read_bytes(self._newest(memory), data)
             return readings, has_dropped or self._interpreter.n_equal > n_equal
 
-    def _commit(self, memory: Array, behind: tuple[Readings, bool], *call: Any) -> int:
-        """Let the engine add a token. behind : what `_behind` says. call : of the workspace."""
-        self._newest(memory)
-        self._readings.append((int(memory[constants.N_SAID]) + 1, *behind))
-        code = int(self._workspace.call(*call, True))
-        if code == constants.OK:
-            del self._readings[: -1 - int(memory[constants.N_HISTORY])]
-        return code
-
     def read_token(
         self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, token: int, commit: bool
     ) -> int:
         """As the engine's `read_token`."""
-        code = int(self._workspace.call(entries.read_token, voc, table, automata, memory, work, token, False))
-        if code != constants.OK:
-            return code
-        vocabulary = self._store.vocabulary
-        behind = self._newest(memory), False
-        if token not in vocabulary.eos:
-            behind = self._behind(memory, vocabulary.tokens[token])
-            if not behind[0]:
-                return constants.ILLEGAL
-        elif self.can_end(table, automata, memory) != constants.OK:
-            return constants.NOT_COMPLETE
-        if commit:
-            return self._commit(memory, behind, entries.read_token, voc, table, automata, memory, work, token)
-        return code
+        return self._read(commit, entries.read_token, voc, table, automata, memory, work, token)
 
     def read_bytes(self, table: Array, automata: Array, memory: Array, work: Array, data: Array, commit: bool) -> int:
         """As the engine's `read_bytes`."""
-        code = int(self._workspace.call(entries.read_bytes, table, automata, memory, work, data, False))
+        return self._read(commit, entries.read_bytes, table, automata, memory, work, data)
+
+    def _read(self, commit: bool, *call: Any) -> int:
+        """What a call of the engine's returns, if the interpreter can read that as well."""
+        code = int(self._workspace.call(*call, False))
         if code != constants.OK:
             return code
-        behind = self._behind(memory, bytes(data.astype(np.uint8)))
+        (table, automata, memory, _, what), vocabulary = call[-5:], self._store.vocabulary
+        if isinstance(what, np.ndarray):
+            behind = self._behind(memory, bytes(what.astype(np.uint8)))
+        elif what not in vocabulary.eos:
+            behind = self._behind(memory, vocabulary.tokens[what])
+        elif self.can_end(table, automata, memory) == constants.OK:
+            behind = self._newest(memory), False
+        else:
+            return constants.NOT_COMPLETE
         if not behind[0]:
             return constants.ILLEGAL
         if commit:
-            return self._commit(memory, behind, entries.read_bytes, table, automata, memory, work, data)
+            self._newest(memory)  # what is here of a longer text is forgotten
+            self._readings.append((int(memory[constants.N_SAID]) + 1, *behind))
+            code = int(self._workspace.call(*call, True))
+            if code == constants.OK:
+                del self._readings[: -1 - int(memory[constants.N_HISTORY])]
         return code
 
     def fill(self, voc: Array, table: Array, automata: Array, memory: Array, work: Array, words: Array) -> int:
@@ -159,9 +153,9 @@ class ComparedEntries:
             return code
         vocabulary = self._store.vocabulary
         bits = words.view(np.uint32)
-        if vocabulary.eos and self.can_end(table, automata, memory) != constants.OK:
-            for token in vocabulary.eos:
-                bits[token >> 5] &= ~np.uint32(1 << (token & 31))
+        refused = list(vocabulary.eos)
+        if refused and self.can_end(table, automata, memory) == constants.OK:
+            refused = []
         readings, completions = self._newest(memory), self._interpreter.completions
         with self._lock:
             may_be_equal = any(map(completions.may_be_equal, readings))
@@ -174,8 +168,9 @@ class ComparedEntries:
             tokens = [vocabulary.tokens[token] for token in asked.tolist()]
             with self._lock:
                 found = tokens_allowed(self._interpreter, readings, tokens)
-            for token in asked[~np.array(found)].tolist():
-                bits[token >> 5] &= ~np.uint32(1 << (token & 31))
+            refused += asked[~np.array(found)].tolist()
+        for token in refused:
+            bits[token >> 5] &= ~np.uint32(1 << (token & 31))
         return constants.OK if words.any() else constants.DEAD_END
 
 

@@ -133,6 +133,6 @@ VOC_AT, TABLE_AT, AUTOMATA_AT, MEMORY_AT, WORK_AT, WORDS_AT, N_ADDRESSES = range
 
 # ---- Results.
 
-OK, ILLEGAL, NO_ROOM, TOO_MANY, DEAD_END, AFTER_END, NOT_COMPLETE, NO_TEXT, OUT_OF_RANGE = range(9)
-"""NO_ROOM: the text's memory is full; the same call succeeds with more. TOO_MANY: more readings
-than MOST_READINGS, or a walk that is too deep."""
+OK, ILLEGAL, NO_ROOM, TOO_MANY, OUT_OF_RANGE, NO_TEXT, AFTER_END, NOT_COMPLETE, DEAD_END = range(9)
+"""Minus what they are in `decoding.engine.constants`. NO_ROOM: the text's memory is full; the same
+call succeeds with more. TOO_MANY: more readings than MOST_READINGS, or a walk that is too deep."""

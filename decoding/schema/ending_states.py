@@ -30,6 +30,7 @@ from maskwright.decoding.endings.states import Move, States
 from maskwright.decoding.reference.json_characters import QUOTE
 from maskwright.decoding.reference.json_costs import Costs
 from maskwright.decoding.reference.json_places import (
+    ArrayFrame,
     Frame,
     Gap,
     ObjectFrame,
@@ -124,9 +125,8 @@ class JsonStates(States):
 
     def _nearest(self, readings: Readings) -> Readings:
         """Some of the readings, among them one that the fewest bytes end. Each can be ended."""
-        return (
-            readings if len(readings) <= MOST_READINGS else tuple(sorted(readings, key=self.costs.of)[:MOST_READINGS])
-        )
+        few = len(readings) <= MOST_READINGS
+        return readings if few else tuple(sorted(readings, key=self.costs.of)[:MOST_READINGS])
 
     def readings(self, said: bytes) -> Readings:
         """The readings of a text, from those of the longest beginning of it that is kept.
@@ -149,7 +149,10 @@ class JsonStates(States):
     def is_end(self, state: Readings) -> bool:
         if self._level < 0:
             return self.interpreter.is_complete(state)
-        return any(level_of(one.frame) == self._level and _is_behind(one) for one in self.interpreter.ended(state))
+        return any(
+            level_of(frame) == self._level and isinstance(place, Gap) and place.awaited == "object's more"
+            for frame, place in self.interpreter.ended(state)
+        )
 
     def moves(self, state: Readings) -> Sequence[Move]:
         bytes_alone = _moves(_order(state, PREFERRED if self.spelling is None else self.spelling.alphabet))
@@ -220,13 +223,9 @@ class JsonStates(States):
         at = next((one for one in readings if isinstance(one.place, Gap) and one.place.awaited in _BEGINS), None)
         if at is None:
             return []
-        spot, least = self._preferred.root, 0
-        if isinstance(at.frame, ObjectFrame):
-            spot = self._preferred.inside(self._spot(self._preferred, at.frame), at.frame.key.decode())
-            least = self.costs.rest(at.frame)
-        elif at.frame is not None:
-            spot = self._preferred.inside(self._spot(self._preferred, at.frame), at.frame.count)
-            least = self.costs.rest(at.frame.parent)
+        around = at.frame.parent if isinstance(at.frame, ArrayFrame) else at.frame
+        least = 0 if at.frame is None else self.costs.rest(around)
+        spot = self._inside(self._preferred, at.frame)
         return [(_Named(text), least - self._behind) for text in self._preferred.texts(spot)]
 
     # ---------------------------------------------------------------------------------------- plans
@@ -330,6 +329,13 @@ class JsonStates(States):
                 self._plans[kept] = EndingSearch(inside).run(Node(start, 0, inside.bound(start)), PLANNED_NODES)
         return self._plans.setdefault(kept, None)
 
+    def _inside(self, preferred: Preferred, frame: Frame | None, n_back: int = 0) -> Spot:
+        """The place of the newest member of an open object, or of an array's next item but n."""
+        if frame is None:
+            return preferred.root
+        step = frame.key.decode() if isinstance(frame, ObjectFrame) else frame.count - n_back
+        return preferred.inside(self._spot(preferred, frame), step)
+
     def _spot(self, preferred: Preferred, frame: Frame) -> Spot:
         """The place of an open object or array."""
         above: list[Frame] = []
@@ -337,19 +343,9 @@ class JsonStates(States):
         while at is not None and at not in self._spots:
             above.append(at)
             at = at.parent
-        spot = preferred.root if at is None else self._spots[at]
         for one in reversed(above):
-            if isinstance(one.parent, ObjectFrame):
-                spot = preferred.inside(spot, one.parent.key.decode())
-            elif one.parent is not None:
-                spot = preferred.inside(spot, one.parent.count - 1)
-            self._spots[one] = spot
-        return spot
-
-
-def _is_behind(reading: Reading) -> bool:
-    """Whether a reading stands behind a member's value."""
-    return isinstance(reading.place, Gap) and reading.place.awaited == "object's more"
+            self._spots[one] = self._inside(preferred, one.parent, 1)
+        return self._spots[frame]
 
 
 @lru_cache(maxsize=1024)
@@ -428,6 +424,3 @@ class PatternStates(States):
     def after(self, state: int, data: bytes) -> int | None:
         after = int(self._automaton.next_state[state, data[0]])
         return None if after < 0 else after
-
-
-__all__ = ["JsonStates", "PatternStates"]

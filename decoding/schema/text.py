@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,23 +41,6 @@ MOST_CELLS = 64
 MOST_EXPLAINED = 4_096
 """BOUND: the bytes of a text that an error reads again, at some 10 us a byte."""
 
-_RESULTS = {
-    constants.OK: results.OK,
-    constants.ILLEGAL: results.ILLEGAL,
-    constants.TOO_MANY: results.TOO_MANY,
-    constants.DEAD_END: results.DEAD_END,
-    constants.AFTER_END: results.AFTER_END,
-    constants.NOT_COMPLETE: results.NOT_COMPLETE,
-    constants.NO_TEXT: results.NO_TEXT,
-    constants.OUT_OF_RANGE: results.OUT_OF_RANGE,
-}
-"""What results of this engine mean for a `TextState`."""
-
-
-def _plainly(entry: Callable[..., Any], *arguments: Any) -> Any:
-    return entry(*arguments)
-
-
 _QUICK = quick_calls(entries)
 
 
@@ -88,7 +72,7 @@ class SchemaText(TextState):
         quick = _QUICK
         if store.compares_items:  # the others need not wait for its interpreter
             self.if_slow = "ask for uniqueItems of strings alone, or not at all"
-            self._entries, self._call, quick = ComparedEntries(store, workspace), _plainly, NOTHING_QUICK
+            self._entries, self._call, quick = ComparedEntries(store, workspace), operator.call, NOTHING_QUICK
         self.quick_fill, self.quick_read, self.quick_step = quick.quick_fill, quick.quick_read, quick.quick_step
         self.said = []
         room = max(FIRST_ARENA, 10 * int(self._table[layout.MOST_WORDS]))
@@ -149,18 +133,23 @@ class SchemaText(TextState):
         return self._read(commit, data, self._entries.read_bytes, (self._table, self._automata), array)
 
     def _read(self, commit: bool, added: int | bytes, entry: Any, tables: tuple[Array, ...], what: Any) -> int:
-        """The result of reading something, with more room as often as the text needs it."""
-        tries = 0
+        """The result of reading something."""
         try:
-            while (code := self._call(entry, *tables, self.bound[1], self._work, what, commit)) == constants.NO_ROOM:
-                self._give_room(tries)
-                tries += 1
+            code = self._called(entry, tables, what, commit)
             if commit and code == constants.OK:
                 self.said.append(added)
         except BaseException:
             self.settle(added)
             raise
-        return _RESULTS[code]
+        return -code
+
+    def _called(self, entry: Any, tables: tuple[Array, ...], *what: Any) -> int:
+        """What an entry point returns, with more room as often as the text needs it."""
+        tries = 0
+        while (code := self._call(entry, *tables, self.bound[1], self._work, *what)) == constants.NO_ROOM:
+            self._give_room(tries)
+            tries += 1
+        return int(code)
 
     def settle(self, added: int | bytes) -> None:
         """As `TextState.settle`: what compiled code has read counts as said."""
@@ -179,15 +168,8 @@ class SchemaText(TextState):
         return super().bytes_said()
 
     def fill(self, words: Array) -> int:
-        tries = 0
-        while (
-            code := self._call(
-                self._entries.fill, self._voc, self._table, self._automata, self.bound[1], self._work, words
-            )
-        ) == constants.NO_ROOM:
-            self._give_room(tries)
-            tries += 1
-        return results.AFTER_END if code == constants.OK and self.is_finished() else _RESULTS[code]
+        code = self._called(self._entries.fill, (self._voc, self._table, self._automata), words)
+        return results.AFTER_END if code == constants.OK and self.is_finished() else -code
 
     def can_end(self) -> bool:
         return bool(self._entries.can_end(self._table, self._automata, self._memory) == constants.OK)

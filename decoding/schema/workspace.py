@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_lock
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.decoding.schema import constants
@@ -65,10 +66,6 @@ class Workspace:
 _ALL: weakref.WeakSet[Workspace] = weakref.WeakSet()
 
 
-_SHARED: dict[tuple[int, Escapes, int], tuple[weakref.ref[Vocabulary], Workspace]] = {}
-_SHARED_LOCK = new_lock()
-
-
 def _after_fork() -> None:
     """A fork has no other threads: what one of them had begun is thrown away."""
     for workspace in list(_ALL):
@@ -116,18 +113,19 @@ def make_workspace(voc: Array) -> Workspace:
     work = np.zeros(at, np.int32)
     for field, begin in header.items():
         work[field] = begin
-    for end, field in (
-        (constants.LIST_END, constants.LIST),
-        (constants.LEVELS_END, constants.LEVELS),
-        (constants.KEY_END, constants.KEY_BUFFER),
-        (constants.DATA_END, constants.DATA),
-    ):
-        work[end] = header[field] + sizes[field]
+    for field in (constants.LIST, constants.LEVELS, constants.KEY_BUFFER, constants.DATA):
+        work[field + 1] = header[field] + sizes[field]
     work[constants.N_LOOPS], work[constants.N_SLOTS] = _LOOPS, _N_SLOTS
     work[constants.DATA_TOP] = header[constants.DATA]
     # a mask has at most three rows, two sets of tails and a list (`MOST_LISTED`); and some more
     work[constants.RESERVE] = 8 * n_words + (int(voc[layout.N_TAILS]) >> 3) + 4096
     return Workspace(voc, work)
+
+
+@kept_with
+def workspaces_of(vocabulary: Vocabulary) -> dict[tuple[Escapes, int], Workspace]:
+    """The workspaces that texts of a vocabulary share, by `shared_workspace`'s other arguments."""
+    return {}
 
 
 def shared_workspace(vocabulary: Vocabulary, escapes: Escapes = "any", era: int = 0) -> Workspace:
@@ -136,17 +134,10 @@ def shared_workspace(vocabulary: Vocabulary, escapes: Escapes = "any", era: int 
     escapes : of the texts: masks of others differ.
     era : of their tables: in another one the same content id stands for something else.
     """
-    key = id(vocabulary), escapes, era
-    found = _SHARED.get(key)
-    if found is not None and found[0]() is vocabulary:
-        return found[1]
-    with _SHARED_LOCK:
-        found = _SHARED.get(key)
-        if found is not None and found[0]() is vocabulary:
-            return found[1]
-        workspace = make_workspace(vocabulary_tables(vocabulary, escapes))
-        reference = weakref.ref(vocabulary, lambda _: _SHARED.pop(key, None))
-        for old in [one for one in _SHARED if one[:2] == key[:2] and one[2] < era]:
-            _SHARED.pop(old, None)  # texts that use it hold it
-        _SHARED[key] = reference, workspace
-        return workspace
+    known = workspaces_of(vocabulary)
+    found = known.get((escapes, era))
+    if found is None:  # two threads may both make it; one of the two is kept
+        found = known.setdefault((escapes, era), make_workspace(vocabulary_tables(vocabulary, escapes)))
+        for old in [one for one in known.copy() if one[0] == escapes and one[1] < era]:
+            known.pop(old, None)  # texts that use it hold it
+    return found

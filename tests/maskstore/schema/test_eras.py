@@ -64,8 +64,7 @@ def test_another_era_begins_before_the_ids_are_used_up(
             if number >= back:
                 check(stores[number - back], number - back)
     assert len({store.era for store in stores}) > 5
-    kept = [key for key in workspace._SHARED if key[0] == id(vocabulary)]
-    assert 0 < len(kept) < 6
+    assert 0 < len(workspace.workspaces_of(vocabulary)) < 6
 
 
 def test_ids_just_below_the_limit_of_int32(monkeypatch: pytest.MonkeyPatch, vocabulary: mw.Vocabulary) -> None:
