@@ -79,6 +79,11 @@ class Builder(Normals):
         if len(key) > 1:
             if any([term & 1 and term ^ 1 in key for term in key]):
                 return NO_NODE
+            fewer = self._without_needless(key)
+            if fewer is None:
+                return NO_NODE
+            if fewer is not key:
+                return self.node(fewer)
         elif not key[0] & 1:
             shapes = self.leaf(key[0] >> 1)
             if shapes is not None:
@@ -124,6 +129,25 @@ class Builder(Normals):
                 key[0] >> 1, "", f"the schema has more than {MOST_NODES:,} different subschemas in all"
             )
         return number
+
+    def _without_needless(self, terms: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Terms that say the same as these; None if no value satisfies all of these.
+
+        PERF: where a schema tells its cases apart by a constant, terms are one constant, and that
+        it is none of many others.
+        """
+        lists = [(term, listed) for term in terms if (listed := self.listed(term >> 1)) is not None]
+        among = [listed for term, listed in lists if not term & 1]
+        if len(lists) < 2 or not among:
+            return terms
+        values = frozenset.intersection(*among)
+        left = values.difference(*[listed for term, listed in lists if term & 1])
+        if not left:
+            return None
+        only = next((term for term, listed in lists if not term & 1 and listed == left), None)
+        if left != values or only is None:
+            return terms
+        return tuple(sorted({only, *terms} - {term for term, _ in lists if term != only}))
 
     def another(self, node: int) -> int:
         """The number of a new node that stands where a node stands."""
