@@ -139,7 +139,7 @@ def n_keys(patterns: Sequence[Dfa], sets: Sequence[int], but: Iterable[bytes]) -
     Raises: LimitError as `key_automaton`.
     """
     left = _left(tuple(patterns), tuple(sorted(set(but))))
-    found = [n for number in sets if (n := left[number]) is not None]
+    found = [n for number in sets if (n := left.get(number)) is not None]
     return sum(found) if len(found) == len(sets) else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 OF_STRINGS = frozenset({"minLength", "maxLength", "pattern", "format"})
 OF_ARRAYS = frozenset({
@@ -47,3 +49,12 @@ WITH_ONE = frozenset({
     "unevaluatedProperties", "unevaluatedItems",
 })  # fmt: skip
 """Keywords whose value has schemas by names, in an array, or is one."""
+
+
+def schemas_of(keyword: str, value: Any) -> dict[tuple[str | int, ...], Any] | None:
+    """The schemas in a keyword's value by the way to each; None if it has no form for any."""
+    if keyword in WITH_NAMED and isinstance(value, dict):
+        return {(name,): one for name, one in value.items()}
+    if keyword in WITH_LIST and isinstance(value, list):
+        return {(i,): one for i, one in enumerate(value)}
+    return {(): value} if keyword in WITH_ONE and isinstance(value, dict) else None

@@ -31,8 +31,8 @@ LEAST_TRIES, MOST_TRIES, MOST_READ, MOST_SECONDS = 20, 300, 1_000_000, 2
 are read in all; and the CPU time, for schemas that take long by what they say."""
 MOST_SHOWN = 6
 """Keywords that a message names."""
-_BY_NAME, _LISTS, _ONES = k.WITH_NAMED - {"dependencies"}, k.WITH_LIST - {"oneOf"}, k.WITH_ONE - {"not", "if"}
-"""Keywords of whose schemas some can be left out: `true` instead of one allows more."""
+_WHOLE = frozenset({"dependencies", "oneOf", "not", "if"})
+"""Keywords of whose schemas none can be left out: `true` instead of one need not allow more."""
 _OTHERS_DEPEND = frozenset({"properties", "patternProperties", "prefixItems", "items", "$defs", "definitions"})
 """Keywords that stay, since others would mean something else without them: their subschemas become
 `true` instead."""
@@ -152,7 +152,7 @@ class _Search:
     def keywords(self, schema: dict[str, Any]) -> dict[str, bool]:
         """The keywords that may contradict others, and whether each can be left out."""
         if "$ref" in schema and self.draft <= 7:  # its neighbours are not read
-            return dict.fromkeys(["$ref", *(key for key in schema if key in _BY_NAME)], False)
+            return dict.fromkeys(["$ref", *(key for key in schema if key in k.WITH_NAMED - _WHOLE)], False)
         found = {key: key == "items" and "additionalItems" not in schema for key in _OTHERS_DEPEND}
         said = [key for key in schema if not str(key).startswith("$") or key in k.REFERENCES or key in found]
         return {key: found.get(key, True) for key in said if key != "minContains" or schema[key]}
@@ -187,11 +187,9 @@ class _Search:
 
 def _inside(key: str, value: Any) -> dict[_Path, Any] | None:
     """The subschemas of a keyword, or the names of `required`, by the way to each; else None."""
-    if key in _BY_NAME and isinstance(value, dict):
-        return {(name,): one for name, one in value.items()}
-    if (key in _LISTS or key == "required") and isinstance(value, list):
+    if key == "required" and isinstance(value, list):
         return {(i,): one for i, one in enumerate(value)}
-    return {(): value} if key in _ONES and isinstance(value, dict) else None
+    return None if key in _WHOLE else k.schemas_of(key, value)
 
 
 def _without(value: Any, gone: Mapping[_Path, bool], path: _Path = ()) -> Any:
@@ -327,12 +325,7 @@ def places_of(schema: Any, draft: int) -> Iterator[Place]:
         inside: list[tuple[tuple[str | int, ...], Any, bool]] = []
         for key, value in one.items():
             under = is_negated or key in ("not", "if")
-            if key in k.WITH_NAMED and isinstance(value, dict):
-                inside += [((*path, key, name), each, under) for name, each in value.items()]
-            elif key in k.WITH_LIST and isinstance(value, list):
-                inside += [((*path, key, i), each, under) for i, each in enumerate(value)]
-            elif key in k.WITH_ONE:
-                inside.append(((*path, key), value, under))
+            inside += [((*path, key, *way), each, under) for way, each in (k.schemas_of(key, value) or {}).items()]
         todo += reversed(inside)
 
 

@@ -28,22 +28,12 @@ MOST_DIGITS, DEEPEST = 40, 8
 _OF_FORMATS = {"date": ("1970-01-01",), "date-time": ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00")}
 """Tried before the first values of a format, whose year 0000 or 0001 few programs take."""
 _OF_SCALARS = tuple(sorted(OF_NUMBERS | OF_STRINGS, reverse=True))
-_OF_MEMBERS, _OF_ITEMS = (
-    ("additionalProperties", "unevaluatedProperties"),
-    ("items", "additionalItems", "unevaluatedItems"),
-)
+_OF_MEMBERS = ("additionalProperties", "unevaluatedProperties")
+_OF_ITEMS = ("items", "additionalItems", "unevaluatedItems")
 _NAMING = {
-    "default",
-    "examples",
-    "const",
-    "enum",
-    "format",
-    "x-format",
-    "properties",
-    "patternProperties",
-    "prefixItems",
-}
-_NAMING |= {*_OF_MEMBERS, *_OF_ITEMS}
+    "default", "examples", "const", "enum", "format", "x-format", "properties", "patternProperties", "prefixItems",
+    *_OF_MEMBERS, *_OF_ITEMS,
+}  # fmt: skip
 _STEP = re.compile(r'\.([A-Za-z_]\w*)|\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]', re.ASCII)
 """A step of a JSON path: a name, a quoted name, an offset."""
 

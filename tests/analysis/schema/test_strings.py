@@ -21,7 +21,6 @@ from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.lengths import length_table
 from maskwright.analysis.schema.shapes import Strings
 from maskwright.analysis.schema.strings import (
-    _searched,
     both,
     either,
     finite_language,
@@ -29,6 +28,7 @@ from maskwright.analysis.schema.strings import (
     literals,
     pattern_automaton,
     repeated_class,
+    searched,
     without,
 )
 
@@ -199,7 +199,7 @@ def test_patterns_that_are_too_large_are_refused_soon(text: str) -> None:
     with pytest.raises(SchemaError, match=r"^the pattern .* cannot be used: (its automaton|it has more than)"):
         pattern_automaton(text)
     assert time.process_time() - before < 5  # a tenth of it on a quiet machine
-    assert isinstance(_searched.cache.get((text,)), str)  # it is not compiled again
+    assert isinstance(searched.cache.get((text,)), str)  # it is not compiled again
 
 
 @pytest.mark.parametrize(
