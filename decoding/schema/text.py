@@ -135,7 +135,9 @@ class SchemaText(TextState):
     def _read(self, commit: bool, added: int | bytes, entry: Any, tables: tuple[Array, ...], what: Any) -> int:
         """The result of reading something."""
         try:
-            code = self._called(entry, tables, what, commit)
+            code = self._call(entry, *tables, self.bound[1], self._work, what, commit)
+            if code == constants.NO_ROOM:
+                code = self._with_room(entry, tables, what, commit)
             if commit and code == constants.OK:
                 self.said.append(added)
         except BaseException:
@@ -143,13 +145,14 @@ class SchemaText(TextState):
             raise
         return -code
 
-    def _called(self, entry: Any, tables: tuple[Array, ...], *what: Any) -> int:
-        """What an entry point returns, with more room as often as the text needs it."""
-        tries = 0
-        while (code := self._call(entry, *tables, self.bound[1], self._work, *what)) == constants.NO_ROOM:
+    def _with_room(self, entry: Any, tables: tuple[Array, ...], *what: Any) -> int:
+        """What an entry point returns that found no room, with more of it as often as it needs."""
+        tries, code = 0, constants.NO_ROOM
+        while code == constants.NO_ROOM:
             self._give_room(tries)
+            code = self._call(entry, *tables, self.bound[1], self._work, *what)
             tries += 1
-        return int(code)
+        return code
 
     def settle(self, added: int | bytes) -> None:
         """As `TextState.settle`: what compiled code has read counts as said."""
@@ -168,7 +171,10 @@ class SchemaText(TextState):
         return super().bytes_said()
 
     def fill(self, words: Array) -> int:
-        code = self._called(self._entries.fill, (self._voc, self._table, self._automata), words)
+        entry, tables = self._entries.fill, (self._voc, self._table, self._automata)
+        code = self._call(entry, *tables, self.bound[1], self._work, words)
+        if code == constants.NO_ROOM:
+            code = self._with_room(entry, tables, words)
         return results.AFTER_END if code == constants.OK and self.is_finished() else -code
 
     def can_end(self) -> bool:
