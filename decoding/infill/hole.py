@@ -20,6 +20,7 @@ from maskwright.decoding.endings.states import Move, States
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.grammar.ending_states import GrammarStates
 from maskwright.decoding.grammar.text import GrammarText
+from maskwright.decoding.infill.blocks import Cells
 from maskwright.decoding.infill.groups import Groups
 from maskwright.decoding.infill.lexical import FreeBytes, Graph
 from maskwright.decoding.infill.reach import Reach
@@ -38,7 +39,8 @@ class Tables:
     def __init__(self, store: Any) -> None:
         self.lock = new_rlock()
         self.states: GrammarStates = GrammarText(Texts(store, 1, 0)).ending_states()()  # type: ignore[assignment]
-        self.groups = Groups(store.vocabulary, self.states.lexer)
+        self.cells = Cells(store, self.states.parser)
+        self.groups = Groups(store.vocabulary, self.states.lexer, self.cells)
         self._free = FreeBytes(self.states.lexer, False)
         self._counted = FreeBytes(self.states.lexer, True)
 
@@ -48,7 +50,11 @@ class Tables:
         is_weighted : whether the bytes before the first given ones are counted.
         """
         free = [self._counted if is_weighted else self._free, *[self._free] * (len(pieces) - 1)]
-        return Reach(self.states.parser, Graph(self.states.parser, free, pieces))
+        return Reach(self.states.parser, Graph(self.states.parser, self.cells, free, pieces))
+
+    def least(self, reach: Reach, node: int, state: State) -> int:
+        """The least free bytes from a state at a node; COSTLY if it does not come to the end."""
+        return reach.least(node, self.cells.stacks(state[0]))
 
 
 @kept_with
@@ -58,8 +64,8 @@ def tables_of(store: Any) -> Tables:
 
 
 def has_reach(text: Any) -> bool:
-    """Whether it can be told which texts still come to a suffix: of a grammar without layout."""
-    return type(text) is GrammarText and text.store.grammar.layout is None
+    """Whether it can be told which texts still come to a suffix: see `Cells.tells`."""
+    return type(text) is GrammarText and (text.store.grammar.layout is None or tables_of(text.store).cells.tells)
 
 
 class Hole:
@@ -91,13 +97,14 @@ class Hole:
             if self.tables.states.held > MAX_HELD:
                 self.forget()
             node = self.reach.graph.free(lexer_state)
-            found = self.reach.least(node, configuration.frames) < COSTLY
+            found = self.tables.least(self.reach, node, state) < COSTLY
             self._verdicts[configuration, lexer_state] = found
         return found
 
     def forget(self) -> None:
         """Forget all single states. Those still held remain usable."""
         self.tables.states.forget()
+        self.tables.cells.forget()
         self._verdicts.clear()
         self.reach.forget()
 
@@ -141,7 +148,7 @@ class Hole:
         while bad - good > 1:
             middle = (good + bad) // 2
             reach = self.tables.reach((self.suffix[:middle], b""))
-            if reach.least(reach.graph.free(state[1]), state[0].frames) < COSTLY:
+            if self.tables.least(reach, reach.graph.free(state[1]), state) < COSTLY:
                 good = middle
             else:
                 bad = middle
@@ -154,7 +161,7 @@ class Hole:
 
 
 class BridgeStates(States):
-    """The states of a middle: what is left of it is known exactly, in any bytes."""
+    """The states of a middle: what is left of it is known, in any bytes, but for indentation."""
 
     is_kept = False
 
@@ -172,12 +179,12 @@ class BridgeStates(States):
         found = self._bounds.get(key)
         if found is None:
             reach = self._hole.weighted
-            found = self._bounds[key] = reach.least(reach.graph.free(state[1]), state[0].frames)
+            found = self._bounds[key] = self._hole.tables.least(reach, reach.graph.free(state[1]), state)
         return found
 
     def is_end(self, state: State) -> bool:
         reach = self._hole.weighted
-        return reach.least(reach.graph.given(state[1]), state[0].frames) < COSTLY
+        return self._hole.tables.least(reach, reach.graph.given(state[1], state[2]), state) < COSTLY
 
     def moves(self, state: State) -> list[Move]:
         lexer = self._states.lexer

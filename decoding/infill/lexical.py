@@ -17,9 +17,11 @@ from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple, TypeAlias
 
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.lexing.encoding import DEAD, RESTART
 from maskwright.decoding.endings.ending_lexer import EndingLexer
 from maskwright.decoding.endings.ending_parser import EndingParser
+from maskwright.decoding.infill.blocks import ANYWHERE, Cells, Guards, Place, Wanted
 
 Position: TypeAlias = tuple[int, bytes]
 """A lexer state, and bytes that are read again before all others. State 0 without such bytes, and
@@ -27,7 +29,8 @@ behind each lexeme: the mode's start."""
 Starts: TypeAlias = frozenset[tuple[int, bytes, int]]
 """Positions, each with what it costs beyond the cheapest."""
 Feeds: TypeAlias = dict[int, list[tuple[int, int]]]
-"""By column: the nodes behind it, and their costs."""
+"""By column: the nodes behind it, and their costs. By -1 - guard: those that may stand for the
+node itself on a stack that has what the guard asks for."""
 
 NOWHERE = -1
 """The node at which nothing may come."""
@@ -111,8 +114,9 @@ class FreeBytes:
         return None if after == DEAD else (outs, (after, tape))
 
 
-_Event: TypeAlias = tuple[tuple[int, ...], int] | None
-"""What given text emits first, and the node behind it; None if it cannot be read."""
+_Event: TypeAlias = tuple[tuple[int, ...], int, Place] | None
+"""What given text emits first, the node behind it, and where a newline among it stands; None if it
+cannot be read."""
 
 
 class Graph:
@@ -124,8 +128,9 @@ class Graph:
     Nodes are numbers, made as they are asked for. `feeds[n]` is of a resolved one.
     """
 
-    def __init__(self, parser: EndingParser, free: Sequence[FreeBytes], pieces: Sequence[bytes]) -> None:
+    def __init__(self, parser: EndingParser, cells: Cells, free: Sequence[FreeBytes], pieces: Sequence[bytes]) -> None:
         self._parser, self._free, self._pieces = parser, free, pieces
+        self.cells, self.guards = cells, Guards(cells)
         self._lexer = parser.lexer
         self.start_of: list[int] = [self._lexer.modes[mode] for mode in parser.mode_of]
         """The lexer state in which a lexeme begins, by the LR state on top."""
@@ -134,8 +139,12 @@ class Graph:
         self._number: dict[object, int] = {}
         self._keys: list[Any] = []
         self._resolved: dict[tuple[int, int], int] = {}
-        self._events: dict[tuple[int, int, int, int], _Event] = {}
+        self._events: dict[tuple[int, int, int, Place, int], _Event] = {}
+        self.block_of: dict[int, Place] = {}
+        """The column of the block that an indent before a node opens."""
         self._end = self._node(("end",), {self.end_column: [(NOWHERE, 0)]})
+        if cells.layout is not None:
+            self._feeds_of(self._end)[parser.dedent] = [(self._end, 0)]
 
     def _node(self, key: object, feeds: Feeds | None = None) -> int:
         found = self._number.get(key)
@@ -145,6 +154,11 @@ class Graph:
             self._keys.append(key)
         return found
 
+    def _feeds_of(self, node: int) -> Feeds:
+        found = self.feeds[node]
+        assert found is not None
+        return found
+
     def free(self, state: int) -> int:
         """The node of a middle that goes on in a lexer state."""
         return self._free_node(0, frozenset(((state, b"", 0),)))
@@ -152,15 +166,15 @@ class Graph:
     def _free_node(self, piece: int, starts: Starts) -> int:
         return self._node(("free", piece, starts))
 
-    def given(self, state: int) -> int:
-        """The node of a middle that ends in a lexer state."""
-        return self._node(("given", 0, state, b"", 0))
+    def given(self, state: int, column: Column = FIRST_COLUMN) -> int:
+        """The node of a middle that ends in a lexer state. column : of the newline under way."""
+        return self._node(("given", 0, state, b"", 0, column))
 
     def resolve(self, node: int, cell: int) -> int:
         """What a node feeds where this LR state is on top; NOWHERE if nothing may come."""
         if node < 0 or self.feeds[node] is not None:
             return node
-        mode = self.start_of[cell]
+        mode = self.start_of[self.cells.state[cell]]
         found = self._resolved.get((node, mode))
         if found is None:
             kind, piece, *place = self._keys[node]
@@ -168,8 +182,8 @@ class Graph:
             if kind == "free":
                 self._add_free(feeds, piece, place[0], mode, 0)
             else:
-                state, tape, at = place
-                self._add_event(feeds, self._event(piece, state, tape, at, mode), mode, 0)
+                state, tape, at, column = place
+                self._add_event(feeds, self._event(piece, state, tape, at, column, mode), mode, 0)
             found = self._resolved[node, mode] = self._fed(feeds)
         return found
 
@@ -182,24 +196,60 @@ class Graph:
             by_column.setdefault(column, []).append((node, cost))
         return self._node(frozenset(feeds.items()), by_column)
 
-    def _add(self, feeds: dict[tuple[int, int], int], outs: tuple[int, ...], then: int, cost: int) -> None:
-        """Let terminals come first, then a node."""
-        columns = [self._parser.column_of[terminal] for terminal in outs]
-        if min(columns) < 0 or then == NOWHERE:
+    def _add(
+        self, feeds: dict[tuple[int, int], int], outs: tuple[int, ...], then: int, cost: int, place: Place
+    ) -> None:
+        """Let terminals come first, then a node. place : where a newline among them stands."""
+        if min(self._parser.column_of[terminal] for terminal in outs) < 0 or then == NOWHERE:
             return
-        for column in reversed(columns[1:]):
-            then = self._node(frozenset({((column, then), 0)}), {column: [(then, 0)]})
-        key = columns[0], then
-        feeds[key] = min(cost, feeds.get(key, cost))
+        for terminal in reversed(outs[1:]):
+            then = self._fed(dict.fromkeys(self._read(terminal, then, place), 0))
+        for key in self._read(outs[0], then, place):
+            feeds[key] = min(cost, feeds.get(key, cost))
+
+    def _read(self, terminal: int, then: int, place: Place) -> list[tuple[int, int]]:
+        """The columns that a terminal feeds, or guards, and the nodes behind."""
+        column, layout = self._parser.column_of[terminal], self.cells.layout
+        if layout is None or terminal != layout.newline:
+            return [(column, then)]
+        # inside brackets it is dropped
+        return [(column, self._line(place, then, True)), (-1 - self.guards.of(n_open=1), then)]
+
+    def _line(self, place: Place, then: int, may_indent: bool) -> int:
+        """The node at which a line's column is compared with those of the open blocks.
+
+        A dedent needs no guard: the block that the line goes on is further out than those it ends.
+        """
+        key = "line", place, then, may_indent
+        if key in self._number:
+            return self._number[key]
+        feeds: Feeds = {}
+        found = self._node(key, feeds)
+        parser, of = self._parser, self.guards.of
+        feeds[parser.dedent] = [(self._line(place, then, False) if may_indent else found, 0)]
+        is_known = isinstance(place, Column)
+        same = of(Wanted(same=place)) if isinstance(place, Column) else of(Wanted(behind=place))
+        feeds[-1 - same] = [(then, 0)]
+        if may_indent and (not is_known or min(place) > 0):
+            inner = self._node(("block", place, then), {-1: [(then, 0)]})
+            self.block_of[inner] = place
+            if isinstance(place, Column):
+                inner_feeds: Feeds = {parser.indent: [(inner, 0)]}
+                around = of(Wanted(most=Column(place.wide - 1, place.narrow - 1)))
+                feeds[-1 - around] = [(self._node(("indent", place, then), inner_feeds), 0)]
+            else:
+                feeds[parser.indent] = [(inner, 0)]
+        return found
 
     def _add_free(self, feeds: dict[tuple[int, int], int], piece: int, starts: Starts, mode: int, cost: int) -> None:
         """Let free bytes come, then a piece."""
         found = self._free[piece].closure(starts, mode)
         for outs, more, after in found.emits:
-            self._add(feeds, outs, self._free_node(piece, after), cost + more)
+            self._add(feeds, outs, self._free_node(piece, after), cost + more, ANYWHERE)
         least: dict[_Event, int] = {}
         for (state, _), more in found.ends:
-            event = self._event(piece, state, b"", 0, mode)
+            place = ANYWHERE if self._is_line(state) else FIRST_COLUMN
+            event = self._event(piece, state, b"", 0, place, mode)
             least[event] = min(more, least.get(event, more))
         for event, more in least.items():
             self._add_event(feeds, event, mode, cost + more)
@@ -208,17 +258,21 @@ class Graph:
         """Let come what a piece emits first."""
         if event is None:
             return
-        outs, then = event
+        outs, then, column = event
         if outs:
-            self._add(feeds, outs, then, cost)
+            self._add(feeds, outs, then, cost, column)
         elif then == self._end:
-            key = self.end_column, NOWHERE
-            feeds[key] = min(cost, feeds.get(key, cost))
+            for each, ((node, _),) in self._feeds_of(then).items():
+                feeds[each, node] = min(cost, feeds.get((each, node), cost))
         else:
             _, piece, starts = self._keys[then]
             self._add_free(feeds, piece, starts, mode, cost)
 
-    def _event(self, piece: int, state: int, tape: bytes, at: int, mode: int) -> _Event:
+    def _is_line(self, state: int) -> bool:
+        """Whether the layout's newline may be under way."""
+        return self.cells.layout is not None and self._lexer.is_newline[state]
+
+    def _event(self, piece: int, state: int, tape: bytes, at: int, place: Place, mode: int) -> _Event:
         """What given text emits first, and the node behind it; None if it cannot be read.
 
         Nothing is emitted before the node of the end, or a free one.
@@ -227,12 +281,12 @@ class Graph:
         """
         way = []
         found = None
-        for here, again, byte, step in self._run(piece, state, tape, at, mode):
+        for here, again, byte, there, step in self._run(piece, state, tape, at, place, mode):
             if step is not None:
                 found = step
                 break
             if not again:
-                key = piece, here, byte, mode
+                key = piece, here, byte, there, mode
                 if key in self._events:
                     found = self._events[key]
                     break
@@ -241,15 +295,18 @@ class Graph:
             self._events[key] = found
         return found
 
-    def _run(self, piece: int, state: int, tape: bytes, at: int, mode: int) -> Iterator[tuple[int, bytes, int, _Event]]:
+    def _run(
+        self, piece: int, state: int, tape: bytes, at: int, place: Place, mode: int
+    ) -> Iterator[tuple[int, bytes, int, Place, _Event]]:
         """The positions on the way to the first emission; with the last one the emission."""
         lexer, text = self._lexer, self._pieces[piece]
         # BOUND: as the engine's, which only a table that no compiler wrote meets
         left = most = 1 + lexer.again * (lexer.again + 1)
         while left:
-            yield state, tape, at, None
+            yield state, tape, at, place, None
             left -= 1
             outs: tuple[int, ...] = ()
+            before = place
             if tape or at < len(text):
                 if tape:
                     byte, tape = tape[0], tape[1:]
@@ -259,16 +316,21 @@ class Graph:
                 if step is None:
                     return
                 outs, (state, tape) = step
+                place = self.cells.step(place, byte) if self._is_line(state) else FIRST_COLUMN
             elif piece + 1 < len(self._pieces):
-                yield state, tape, at, ((), self._free_node(piece + 1, frozenset(((state, b"", 0),))))
+                there = self._free_node(piece + 1, frozenset(((state, b"", 0),)))
+                yield state, tape, at, place, ((), there, place)
                 return
             elif lexer.end_output[state] == RESTART:
                 fallback = lexer.fallback[state]
                 outs, tape, state = lexer.outputs[fallback] if fallback >= 0 else (), lexer.pending[state], 0
             else:
                 if lexer.end_output[state] >= 0:
-                    yield state, tape, at, (lexer.outputs[lexer.end_output[state]], self._end)
+                    yield state, tape, at, place, (lexer.outputs[lexer.end_output[state]], self._end, FIRST_COLUMN)
                 return
             if outs:
-                yield state, tape, at, (outs, self._node(("given", piece, state, tape, at)))
+                # where no newline comes it is all one where it would stand
+                has_line = self.cells.layout is not None and self.cells.layout.newline in outs
+                there = self._node(("given", piece, state, tape, at, place))
+                yield state, tape, at, place, (outs, there, before if has_line else FIRST_COLUMN)
                 return

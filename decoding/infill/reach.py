@@ -13,6 +13,11 @@ start of the stack comes next.
     over((n, A, j), c) = (n, A, j - 1)                                    if j > 0
                        = over(y, c) for y in T(n, goto(c, A))             if j = 0
 
+Under a layout each target has a guard (`blocks`) on the stack that is left. `over` hands it down,
+and joins it with that of y. Some nodes stand for others under a guard:
+
+    skip    n may be n2 under guard g               for y in T(n2, c):          y, under g too
+
 Targets have costs, the least bytes that are free on the way, and are settled in the order of these.
 Behind a reduction, a node feeds only the columns on which the parser reduces so.
 
@@ -35,11 +40,11 @@ from maskwright.decoding.infill.lexical import NOWHERE, Feeds, Graph
 MOST_STEPS = 4_000_000
 """BOUND: the targets that are settled for one suffix; some 10 us and 300 bytes each."""
 
-Target: TypeAlias = tuple[int, int, int]
-"""A node, a nonterminal, and how many cells to discard before it is pushed."""
-DONE: Target = (-1, -1, 1)
+Target: TypeAlias = tuple[int, int, int, int]
+"""A node, a nonterminal, how many cells to discard before it is pushed, and the stack's guard."""
+DONE: Target = (-1, -1, 1, 0)
 """The text is accepted, if the cell below is the start of the stack."""
-NOTHING: Target = (-1, -1, 0)
+NOTHING: Target = (-1, -1, 0, 0)
 """The text is accepted."""
 _EXPAND, _INNER, _OFFER = range(3)
 """What is on the agenda: a new entry; a target on the cell of an entry; one that leaves it.
@@ -52,19 +57,25 @@ costs is never less than what it is made of. So the first offer of a target is t
 class _Entry:
     """The targets of a node and a cell, or those of a target once it has read a cell.
 
-    cell : what `over` reads. costs : of each target that is settled. heard, inner : what the entry
-    has asked for, and the targets that stand on its own cell. listeners : entries that `over` hands
-    these targets on to, and what that costs.
+    cell : what `over` reads. costs : of each target that is settled. offered, inner : the least
+    offers so far, also of those that stand on the own cell. heard : what the entry has asked for.
+    listeners : who hears of these targets.
     """
 
-    __slots__ = ("cell", "costs", "heard", "inner", "listeners")
+    __slots__ = ("cell", "costs", "heard", "inner", "listeners", "offered")
 
     def __init__(self, cell: int) -> None:
         self.cell = cell
         self.costs: dict[Target, int] = {}
-        self.heard: dict[tuple[int, int], int] = {}
-        self.inner: set[Target] = set()
-        self.listeners: list[tuple[_Entry, int]] = []
+        self.heard: dict[tuple[int, int, int, bool], int] = {}
+        self.offered: dict[Target, int] = {}
+        self.inner: dict[Target, int] = {}
+        self.listeners: list[_Listener] = []
+
+
+_Listener: TypeAlias = tuple[_Entry, int, int, bool]
+"""An entry, what targets cost there besides, a guard that is joined with theirs, and whether they are
+of the same cell; otherwise of one above, so that `over` hands them on."""
 
 
 @dataclass(slots=True)
@@ -86,6 +97,8 @@ class Reach:
 
     def __init__(self, parser: EndingParser, graph: Graph) -> None:
         self._parser, self.graph = parser, graph
+        self._state, self._guards = graph.cells.state, graph.guards
+        self._may_skip = 1 << parser.n_columns
         self._entries: dict[tuple[int, int], _Entry] = {}
         self._read: dict[tuple[Target, int], _Entry] = {}
         self._agenda: list[tuple[int, int, int, Target, _Entry]] = []
@@ -117,20 +130,31 @@ class Reach:
         found = self._entries.get((node, cell))
         if found is None:
             found = self._entries[node, cell] = _Entry(cell)
-            self._push(0, _EXPAND, (node, 0, 0), found)
+            self._push(0, _EXPAND, (node, 0, 0, 0), found)
         return found
 
     def _expand(self, entry: _Entry, number: int) -> None:
-        parser, cell = self._parser, entry.cell
+        parser, cell = self._parser, self._state[entry.cell]
         node, feeds, columns = self._feeds[number]
-        default = parser.default[cell]
+        if columns & self._may_skip:
+            columns ^= self._may_skip
+            for skip in [each for each in feeds if each < 0]:
+                for guard in self._guards.below(-1 - skip, entry.cell):
+                    for then, cost in feeds[skip]:
+                        masked = self._whole(then, entry.cell)
+                        if masked != NOWHERE:
+                            self._ask(entry, masked, entry.cell, cost, guard, True)
+        default = parser.default[cell] if columns else NOWHERE
         if default >= 0:
             self._reduce(entry, node, columns, default)
             return
         for column, target in parser.shifts[cell]:
             if columns >> column & 1:
                 for then, cost in feeds[column]:
-                    self._ask_unmasked(entry, then, target, cost)
+                    above = target
+                    if then in self.graph.block_of:
+                        above = self.graph.cells.cell(target, self.graph.block_of[then])
+                    self._ask_unmasked(entry, then, above, cost)
         if parser.accepts[cell] and columns >> self.graph.end_column & 1:
             for _, cost in feeds[self.graph.end_column]:
                 self._offer(entry, DONE, cost)
@@ -141,20 +165,20 @@ class Reach:
     def _reduce(self, entry: _Entry, node: int, columns: int, rule: int) -> None:
         masked, length, lhs = self._masked(node, columns), self._parser.rule_length[rule], self._parser.rule_lhs[rule]
         if length:
-            self._offer(entry, (masked, lhs, length - 1), 0)
+            self._offer(entry, (masked, lhs, length - 1, 0), 0)
         else:
-            self._goto(entry, masked, lhs, 0)
+            self._goto(entry, masked, lhs, 0, 0)
 
-    def _goto(self, entry: _Entry, masked: int, lhs: int, cost: int) -> None:
-        target = self._parser.goto[entry.cell][lhs]
+    def _goto(self, entry: _Entry, masked: int, lhs: int, cost: int, guard: int) -> None:
+        target = self._parser.goto[self._state[entry.cell]][lhs]
         if target >= 0:
-            self._ask(entry, masked, target, cost)
+            self._ask(entry, masked, target, cost, guard, False)
 
     def _ask_unmasked(self, entry: _Entry, node: int, cell: int, cost: int) -> None:
         """Have an entry hear of what is known of a node of the graph and a cell above its own."""
         masked = self._whole(node, cell)
         if masked != NOWHERE:
-            self._ask(entry, masked, cell, cost)
+            self._ask(entry, masked, cell, cost, 0, False)
 
     def _whole(self, node: int, cell: int) -> int:
         """A node of the graph with all that it feeds; NOWHERE if that is nothing."""
@@ -162,33 +186,53 @@ class Reach:
         if found is None:
             there = self.graph.resolve(node, cell)
             feeds = None if there == NOWHERE else self.graph.feeds[there]
-            columns = sum(1 << column for column in feeds or ())
+            columns = sum(1 << column for column in feeds or () if column >= 0)
+            columns |= self._may_skip if feeds and min(feeds) < 0 else 0
             found = self._wholes[node, cell] = self._masked(there, columns) if feeds else NOWHERE
         return found
 
-    def _ask(self, entry: _Entry, masked: int, cell: int, cost: int) -> None:
-        known = entry.heard.get((masked, cell))
+    def _ask(self, entry: _Entry, masked: int, cell: int, cost: int, guard: int, is_same: bool) -> None:
+        """Have an entry hear of the targets of a node and a cell (`_Listener`)."""
+        key = masked, cell, guard, is_same
+        known = entry.heard.get(key)
         if known is not None and known <= cost:
             return
-        entry.heard[masked, cell] = cost
+        entry.heard[key] = cost
         asked = self._entry(masked, cell)
-        asked.listeners.append((entry, cost))
+        listener = entry, cost, guard, is_same
+        asked.listeners.append(listener)
         for target, more in asked.costs.items():
+            self._hear(listener, target, more)
+
+    def _hear(self, listener: _Listener, target: Target, more: int) -> None:
+        entry, cost, guard, is_same = listener
+        if guard:
+            guard = self._guards.both(guard, target[3])
+            if guard < 0:
+                return
+            target = (*target[:3], guard)
+        if is_same:
+            self._offer(entry, target, cost + more)
+        else:
             self._over(entry, target, cost + more)
 
     def _over(self, entry: _Entry, target: Target, cost: int) -> None:
         """Hand a target on to an entry, whose cell is below the one that is gone."""
-        node, lhs, pops = target
+        node, lhs, pops, guard = target
         if pops:
+            below = self._guards.below(guard, entry.cell) if guard else (0,)
             if node >= 0:
-                self._offer(entry, (node, lhs, pops - 1), cost)
-            elif entry.cell == 0:  # the start of the stack
+                for each in below:
+                    self._offer(entry, (node, lhs, pops - 1, each), cost)
+            elif entry.cell == 0 and below:  # the start of the stack
                 self._offer(entry, NOTHING, cost)
-        elif node >= 0 and target not in entry.inner:
+        elif node >= 0 and cost < entry.inner.get(target, COSTLY):
+            entry.inner[target] = cost
             self._push(cost, _INNER, target, entry)
 
     def _offer(self, entry: _Entry, target: Target, cost: int) -> None:
-        if target not in entry.costs:
+        if cost < entry.offered.get(target, COSTLY):
+            entry.offered[target] = cost
             self._push(cost, _OFFER, target, entry)
 
     def _push(self, cost: int, kind: int, target: Target, entry: _Entry) -> None:
@@ -203,9 +247,8 @@ class Reach:
             if kind == _EXPAND:
                 self._expand(entry, target[0])
             elif kind == _INNER:
-                if target not in entry.inner:
-                    entry.inner.add(target)
-                    self._goto(entry, target[0], target[1], cost)
+                if entry.inner[target] == cost:  # otherwise a lesser one came before
+                    self._goto(entry, target[0], target[1], cost, target[3])
             elif target not in entry.costs:
                 self.n_steps += 1
                 if self.n_steps > MOST_STEPS:
@@ -215,8 +258,8 @@ class Reach:
                         "ask only where the middle may end (exact=False)"
                     )
                 entry.costs[target] = cost
-                for listener, more in entry.listeners:
-                    self._over(listener, target, cost + more)
+                for listener in entry.listeners:
+                    self._hear(listener, target, cost)
 
     # -- asking
 

@@ -293,7 +293,7 @@ def middle_of(
     """The middle between a text, which nobody else uses, and a suffix.
 
     exact : whether masks have only tokens from which some middle leads to the suffix. None: where
-        that can be told, which is in grammars without layout.
+        that can be told (`has_reach`).
     if_broken : what is done if no middle leads to the suffix. "refuse": it is an error. "cut": the
         longest beginning of it that can follow is taken, up to a line's end if there is one; what
         is left out is in `left_out`, and anything may stand there.
@@ -307,13 +307,14 @@ def middle_of(
         raise MaskwrightError(
             f"{text.under}: a middle is for one grammar, schema or pattern, and this is a composition"
         )
-    can_tell = has_reach(text)
+    can_tell = exact is not False and has_reach(text)
     if not can_tell and (exact or (exact is None and if_broken == "cut")):
         raise MaskwrightError(
-            f"{text.under}: which tokens lead to a suffix can be told of grammars without layout only, so that neither exact=True nor "
-            "if_broken='cut' can be had; with exact=False a middle ends where it may, and may run into a dead end before"
+            f"{text.under}: which tokens lead to a suffix can be told of grammars only, and only if a newline may have any column and the "
+            "rules have brackets in pairs, so that neither exact=True nor if_broken='cut' can be had; with exact=False a middle ends where "
+            "it may, and may run into a dead end before"
         )
-    if not can_tell or exact is False:
+    if not can_tell:
         return MiddleText(text, suffix_of(text, suffix, False, b"", False))
     found = MiddleText(text, suffix_of(text, suffix, False, b"", True))
     hole = found.suffix.hole
@@ -376,8 +377,10 @@ def _no_middle(middle: MiddleText, suffix: bytes, good: int) -> str:
         return f"{there}all of it can follow, but the text may not end behind it. {do}"
     hole, allowed = middle.suffix.hole, bytearray()
     assert hole is not None
+    if hole.tables.cells.layout is not None:  # PERF: a tabulation of each takes too long there
+        return f"{there}whatever comes before, {_at(suffix, good)}. {do}"
     for byte in range(256):
         reach = hole.tables.reach((suffix[:good] + bytes((byte,)), b""))
-        if reach.least(reach.graph.free(middle.state[1]), middle.state[0].frames) < COSTLY:
+        if hole.tables.least(reach, reach.graph.free(middle.state[1]), middle.state) < COSTLY:
             allowed.append(byte)
     return f"{there}whatever comes before, {_at(suffix, good)}; {listed_bytes(bytes(allowed))} could. {do}"

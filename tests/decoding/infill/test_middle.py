@@ -20,7 +20,13 @@ from maskwright.decoding.infill.hole import tables_of
 
 @cache
 def store(name: str = "json") -> Any:
-    constraint: Any = mw.load_schema({"type": "array", "items": {"type": "integer"}}) if name == "schema" else name
+    constraint: Any = name
+    if name == "schema":
+        constraint = mw.load_schema({"type": "array", "items": {"type": "integer"}})
+    elif name in ("even", "lines"):
+        text = 'start: s+\ns: "a" _NL | "i" _NL _IN s+ _DE\n_NL: /(\\n(  )*)+/\n%declare _IN _DE'
+        text = text.replace("(  )*", " *") if name == "lines" else text
+        constraint = mw.parse_grammar(text, layout=mw.Indenter("_NL", "_IN", "_DE"))
     return mw.build_store(constraint, "python-tiny")
 
 
@@ -110,19 +116,48 @@ def test_tokens_that_lead_nowhere_are_refused_with_a_reason() -> None:
     assert ends.is_allowed(close)
 
 
-@pytest.mark.parametrize("name", ["schema", "python"])
+@pytest.mark.parametrize("name", ["schema", "even"])
 def test_other_kinds_know_where_a_middle_ends(name: str) -> None:
-    prefix, suffix, rest = (
-        ("[1, ", "2]", b"3, ") if name == "schema" else ("def f(x):\n    if x:\n", "    return 1\n", b"  ")
-    )
+    """Lines with an even number of blanks only are no layout of which more is known."""
+    prefix, suffix, rest = ("[1, ", "2]", b"3, ") if name == "schema" else ("i\n  i\n", "    a\n", b"  ")
     matcher = store(name).matcher(prefix=prefix, suffix=suffix)
-    assert matcher.is_accepting() == (name == "schema")
-    if name == "python":
-        assert matcher.shortest_ending().data == b" "
+    assert matcher.is_accepting()
     matcher.advance_bytes(rest)
     assert matcher.is_accepting() and matcher.is_allowed(store(name).vocabulary.eos[0])
-    with pytest.raises(mw.MaskwrightError, match="grammars without layout only"):
+    with pytest.raises(mw.MaskwrightError, match="a newline may have any column"):
         store(name).matcher(prefix=prefix, suffix=suffix, exact=True)
+
+
+def test_a_middle_in_indented_lines() -> None:
+    python = store("python")
+    matcher = python.matcher(prefix="def f(x):\n    if x:\n", suffix="    return 1\n", exact=True)
+    assert not matcher.is_accepting()
+    assert matcher.shortest_ending().data == b" "
+    matcher.advance_bytes(b" ")
+    assert matcher.is_accepting()
+
+
+def test_a_suffix_whose_lines_no_block_holds() -> None:
+    lines = store("lines")
+    with pytest.raises(mw.DeadEndError, match=r"b'a' cannot stand at byte 2 of it, its line 2:1"):
+        lines.matcher(prefix="i\n   a\n", suffix="i\na\n", exact=True)
+    with pytest.raises(mw.DeadEndError, match=r"b'a' cannot stand at byte 9 of it, its line 3:4"):
+        lines.matcher(prefix="i\n   a\n", suffix="a\n  a\n   a\n")
+    cut: Any = lines.matcher(prefix="i\n   a\ni", suffix="a\n  a\n   a\n", if_broken="cut")
+    assert cut.left_out == b"   a\n" and not cut.is_accepting()
+    assert cut.shortest_ending().data == b"\n  "
+    # the blanks of the middle and of the suffix are one line's
+    assert lines.matcher(prefix="i\n   a\n", suffix=" a\n  a\n").shortest_ending().data == b"i\n "
+
+
+@pytest.mark.parametrize("suffix", ["    return 1\n", "]\n  else:\n    pass\n", " else 2\n"])
+def test_masks_under_a_layout_are_those_of_each_token_alone(suffix: str) -> None:
+    python = store("python")
+    matcher = python.matcher(prefix="def f(x):\n  if x:\n    a = [", suffix=suffix)
+    for data in (b"b", b"[0]\n", b"]\n    ", b"c = f'{[", b"0\n]}'\n  ", b"\n    "):
+        matcher.advance_bytes(data)
+        alone = [n for n in range(python.vocabulary.size) if matcher.is_allowed(n)]
+        assert matcher.allowed_tokens() == alone
 
 
 def test_what_cannot_be_asked() -> None:
