@@ -71,7 +71,7 @@ class Cells:
         )
 
     def _reads_blocks(self, store: EngineTable, parser: EndingParser) -> bool:
-        """Tell which blocks and how many brackets each LR state opens. False if one is two things."""
+        """Tell which blocks and brackets each LR state opens. False if one is two things."""
         opens: dict[int, int] = {0: 0}
         for column, members in enumerate(parser.members):
             is_block = (column == parser.indent) - (column == parser.dedent)

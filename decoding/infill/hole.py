@@ -25,6 +25,8 @@ from maskwright.decoding.infill.groups import Groups
 from maskwright.decoding.infill.lexical import FreeBytes, Graph
 from maskwright.decoding.infill.reach import Reach
 
+MOST_STATES = 500
+"""BOUND: the states that a search for a shortest middle looks at under a layout, and some more."""
 MAX_HELD = 64 << 20
 """Bytes of memory of stacks after which all that is known of single ones is forgotten."""
 
@@ -201,6 +203,10 @@ class BridgeStates(States):
 
     def after(self, state: State, data: bytes) -> State | None:
         return self._states.after(state, data)
+
+    def most_nodes(self, wanted: int) -> int:
+        # BOUND: under a layout bounds leave out indentation, and a search may go far astray
+        return wanted if self._hole.tables.cells.layout is None else min(wanted, MOST_STATES)
 
     def forget(self) -> None:
         self._bounds.clear()

@@ -142,9 +142,10 @@ class Graph:
         self._events: dict[tuple[int, int, int, Place, int], _Event] = {}
         self.block_of: dict[int, Place] = {}
         """The column of the block that an indent before a node opens."""
-        self._end = self._node(("end",), {self.end_column: [(NOWHERE, 0)]})
+        self._ends: Feeds = {self.end_column: [(NOWHERE, 0)]}
+        self._end = self._node(("end",), self._ends)
         if cells.layout is not None:
-            self._feeds_of(self._end)[parser.dedent] = [(self._end, 0)]
+            self._ends[parser.dedent] = [(self._end, 0)]
 
     def _node(self, key: object, feeds: Feeds | None = None) -> int:
         found = self._number.get(key)
@@ -152,11 +153,6 @@ class Graph:
             found = self._number[key] = len(self.feeds)
             self.feeds.append(feeds)
             self._keys.append(key)
-        return found
-
-    def _feeds_of(self, node: int) -> Feeds:
-        found = self.feeds[node]
-        assert found is not None
         return found
 
     def free(self, state: int) -> int:
@@ -223,22 +219,17 @@ class Graph:
         key = "line", place, then, may_indent
         if key in self._number:
             return self._number[key]
-        feeds: Feeds = {}
-        found = self._node(key, feeds)
         parser, of = self._parser, self.guards.of
-        feeds[parser.dedent] = [(self._line(place, then, False) if may_indent else found, 0)]
-        is_known = isinstance(place, Column)
         same = of(Wanted(same=place)) if isinstance(place, Column) else of(Wanted(behind=place))
-        feeds[-1 - same] = [(then, 0)]
-        if may_indent and (not is_known or min(place) > 0):
+        feeds: Feeds = {-1 - same: [(then, 0)]}
+        found = self._node(key, feeds)
+        feeds[parser.dedent] = [(self._line(place, then, False) if may_indent else found, 0)]
+        if may_indent and (isinstance(place, bytes) or min(place) > 0):
             inner = self._node(("block", place, then), {-1: [(then, 0)]})
             self.block_of[inner] = place
-            if isinstance(place, Column):
-                inner_feeds: Feeds = {parser.indent: [(inner, 0)]}
-                around = of(Wanted(most=Column(place.wide - 1, place.narrow - 1)))
-                feeds[-1 - around] = [(self._node(("indent", place, then), inner_feeds), 0)]
-            else:
-                feeds[parser.indent] = [(inner, 0)]
+            opens = self._node(("indent", place, then), {parser.indent: [(inner, 0)]})
+            around = of(Wanted(Column(place.wide - 1, place.narrow - 1))) if isinstance(place, Column) else 0
+            feeds.setdefault(-1 - around, []).append((opens, 0))
         return found
 
     def _add_free(self, feeds: dict[tuple[int, int], int], piece: int, starts: Starts, mode: int, cost: int) -> None:
@@ -262,7 +253,7 @@ class Graph:
         if outs:
             self._add(feeds, outs, then, cost, column)
         elif then == self._end:
-            for each, ((node, _),) in self._feeds_of(then).items():
+            for each, ((node, _),) in self._ends.items():
                 feeds[each, node] = min(cost, feeds.get((each, node), cost))
         else:
             _, piece, starts = self._keys[then]

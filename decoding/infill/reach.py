@@ -74,8 +74,8 @@ class _Entry:
 
 
 _Listener: TypeAlias = tuple[_Entry, int, int, bool]
-"""An entry, what targets cost there besides, a guard that is joined with theirs, and whether they are
-of the same cell; otherwise of one above, so that `over` hands them on."""
+"""An entry, what targets cost there besides, a guard that is joined with theirs, and whether they
+are of the same cell; otherwise of one above, so that `over` hands them on."""
 
 
 @dataclass(slots=True)
