@@ -293,8 +293,8 @@ def complete(
     options : those of `mw.generate`, whose docstring says what each means: max_tokens (256),
         seconds, stop, stop_when_complete, temperature (0), top_k, top_p, seed, close (True),
         canonical, fast_forward, opportunistic, counts, names, lookahead. And instruction, what the
-        model reads before the prompt, which is no part of the text; constrained=False for the same
-        loop without masks; heal=False to keep the prompt's last tokens as they are.
+        model reads before the prompt, no part of the text; suffix, what stands behind; and
+        constrained=False for no masks; heal=False to keep the prompt's last tokens as they are.
         Tokens that only spell the prompt's end again do not count towards max_tokens.
 
     Raises: MaskwrightError where the arguments come in another order; as `start_completion`,
