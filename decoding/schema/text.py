@@ -152,7 +152,7 @@ class SchemaText(TextState):
             self._give_room(tries)
             code = self._call(entry, *tables, self.bound[1], self._work, *what)
             tries += 1
-        return code
+        return int(code)
 
     def settle(self, added: int | bytes) -> None:
         """As `TextState.settle`: what compiled code has read counts as said."""
