@@ -135,7 +135,7 @@ class SchemaText(TextState):
     def _read(self, commit: bool, added: int | bytes, entry: Any, tables: tuple[Array, ...], what: Any) -> int:
         """The result of reading something."""
         try:
-            code = self._call(entry, *tables, self.bound[1], self._work, what, commit)
+            code: int = self._call(entry, *tables, self.bound[1], self._work, what, commit)
             if code == constants.NO_ROOM:
                 code = self._with_room(entry, tables, what, commit)
             if commit and code == constants.OK:
@@ -152,7 +152,7 @@ class SchemaText(TextState):
             self._give_room(tries)
             code = self._call(entry, *tables, self.bound[1], self._work, *what)
             tries += 1
-        return int(code)
+        return code
 
     def settle(self, added: int | bytes) -> None:
         """As `TextState.settle`: what compiled code has read counts as said."""
