@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskwright.analysis.arguments import a_type
-from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.errors import SchemaError, within
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.rewriting import Change
+from maskwright.analysis.schema.spacing import spacing_of
 from maskwright.analysis.schema.style import Style, read_style
 
 KEY = "x-guidance"
@@ -28,8 +29,7 @@ _SPACES = {(True, ",", ":"): None, (False, ",", ":"): "compact", (False, ", ", "
 def read_guided(schema: Any, style: Style, name: str | None = None, changes: Sequence[Change] = ()) -> JsonSchema:
     """`read_schema`, as the schema's own ``x-guidance`` wants it.
 
-    style : for what that does not say. `coerce_one_of` changes nothing, since `oneOf` is held
-        exactly; `lenient` leaves out what no mask can say.
+    style : for what that does not say. `coerce_one_of` changes nothing: `oneOf` is held exactly.
 
     Raises: as `read_schema`; SchemaError, with the pointer, for what llguidance does not have, and
         for separators and escapes of which there is no style.
@@ -45,14 +45,16 @@ def read_guided(schema: Any, style: Style, name: str | None = None, changes: Seq
             raise _refused(option, f"this is {a_type(value)}; expected {a_type(_DEFAULTS[option])}")
     if set(options["json_allowed_escapes"]) != set(_DEFAULTS["json_allowed_escapes"]):
         raise _refused("json_allowed_escapes", f"only {_DEFAULTS['json_allowed_escapes']} can be had")
-    pattern, separators = options["whitespace_pattern"], (options["item_separator"], options["key_separator"])
-    free = (options["whitespace_flexible"] or pattern != "", *separators)
+    pattern = said.get("whitespace_pattern")
+    free = (options["whitespace_flexible"] or pattern is not None, options["item_separator"], options["key_separator"])
     if free not in _SPACES:
         why = "',' and ':' can be had, and, with whitespace_flexible false, ', ' and ': '; for others say whitespace_pattern"
         raise _refused("item_separator", why)
-    spaces = f"(?:{pattern})?" if pattern else _SPACES[free]
-    escapes = "any" if options["json_allow_general_unicode_escapes"] else None
-    style = read_style(style, spaces, escapes=escapes)
+    if pattern:
+        with within(f"/{KEY}/whitespace_pattern"):
+            spacing_of(pattern)
+    spaces = f"(?:{pattern})?" if pattern else pattern if pattern == "" else _SPACES[free]
+    style = read_style(style, spaces, escapes="any" if options["json_allow_general_unicode_escapes"] else None)
     return read_schema(schema, style=style, lenient=options["lenient"], name=name, changes=changes)
 
 

@@ -102,6 +102,7 @@ TEXTS = ('{"a":1,"b":"x"}', '{"a": 1, "b": "x"}', '{ "a": 1 , "b": "x"}', '{"a":
         ({"whitespace_flexible": False}, "+---"),
         ({"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}, "-+--"),
         ({"whitespace_pattern": " ", "whitespace_flexible": False}, "+++-"),
+        ({"whitespace_pattern": ""}, "+---"),
         ({"json_allow_general_unicode_escapes": True}, "++-+"),
         ({"coerce_one_of": True, "lenient": None, "json_allowed_escapes": 'u"\\nrbtf'}, "++--"),
     ],
@@ -125,6 +126,9 @@ def test_what_llguidance_has_and_no_style_says() -> None:
         with pytest.raises(mw.SchemaError) as found:
             compiler.check("json", json.dumps({"x-guidance": said}))
         assert found.value.pointer == f"/x-guidance{place}"
+    for pattern in ("a", ")|(?:", "["):
+        with pytest.raises(mw.MaskwrightError, match="/x-guidance/whitespace_pattern: "):
+            compiler.check("json", json.dumps({"x-guidance": {"whitespace_pattern": pattern}}))
     held = {"pattern": "(a)\\1", "x-guidance": {"lenient": True}}
     assert takes(compiler.compile("json", json.dumps(held)), '"x"')
     text = f'start: "=" %json {json.dumps({"type": "array", "x-guidance": {"whitespace_flexible": False}})}'

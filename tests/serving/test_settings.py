@@ -100,6 +100,8 @@ def test_numbers_past_all_limits_and_names_that_are_none() -> None:
     for value in (math.inf, 10**400, "1e999"):
         with pytest.raises(MaskwrightError, match=r"\['check_seconds'\] is"):
             read_settings({"maskwright": {"check_seconds": value}}, {})
+    with pytest.raises(MaskwrightError, match=r"\['stores'\] is"):
+        read_settings({"maskwright": {"stores": {1: "x", "b": "y"}}}, {})
     with pytest.raises(UnknownNameError, match="there is no setting 5"):
         read_settings({"maskwright": {5: 3}}, {})
 

@@ -169,6 +169,6 @@ def _value(name: str, where: str, value: Any) -> Any:
         )
     try:
         return TypeAdapter(get_type_hints(ServerSettings, include_extras=True)[name]).validate_python(value)
-    except (ValidationError, OverflowError) as error:
+    except (ValidationError, OverflowError, TypeError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise MaskwrightError(f"{where} is {clip(value)}: {why}") from None
