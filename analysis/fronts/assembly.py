@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.fronts.expressions import EMPTY, Expr, choice, sequence
+from maskwright.analysis.fronts.expressions import EMPTY, Expr, choice, non_empty, sequence
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.marks import MOST_PARTS, PART_FLAGS, mark
 from maskwright.analysis.nesting import on_own_stack
@@ -181,13 +181,14 @@ class _Lowering:
         return tuple(found)
 
     def _repeat(self, expr: Expr) -> Body:
-        body = expr.parts[0]
+        body = non_empty(expr.parts[0])
+        least = 0 if expr.parts[0].is_nullable else expr.least
         unit = self.symbols(body)
         if len(unit) > 1:
             unit = (self.fresh([unit], body),)
         # Copies are counted as in binary, the largest power first: 13 are 8 and 4 and 1. After each
         # copy what comes next decides, as in copies written out: one more, or the end.
-        counted = (expr.least - 1 if expr.most is None else expr.most).bit_length()
+        counted = (least - 1 if expr.most is None else expr.most).bit_length()
         powers = [unit]  # 1, 2, 4, ... copies
         while len(powers) < counted:
             powers.append((self.fresh([powers[-1] * 2]),))
@@ -209,13 +210,13 @@ class _Lowering:
             name = f"{self.base} ({len(self.bodies)})"
             many = self.fresh([])
             self.bodies[name] += [unit, (many, *unit)]
-            if expr.least == 0:
+            if least == 0:
                 return (self.fresh([(), (many,)], expr),)
-            found = (*copies(expr.least - 1), many)
+            found = (*copies(least - 1), many)
         else:
-            found = copies(expr.least)
-            if expr.most > expr.least:
-                found += (self.fresh([(), some(expr.most - expr.least)]),)
+            found = copies(least)
+            if expr.most > least:
+                found += (self.fresh([(), some(expr.most - least)]),)
         self.count([found])
         return found
 

@@ -26,16 +26,14 @@ from typing import Literal
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.graphs import reachable
-from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.messages import excerpt, naming
 from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, normalise
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.parse import parse
-from maskwright.analysis.regex.positions import ClassRows, is_plain
+from maskwright.analysis.regex.positions import ClassRows
 from maskwright.analysis.regex.rewrite import resolve
-from maskwright.analysis.regex.spell import spell
 from maskwright.analysis.regex.tree import Chars, Choice, Node, Repeat, Sequence, children
 
 Kind = Literal["class", "sequence", "choice", "repeat", "reference"]
@@ -172,6 +170,12 @@ def repetition(body: Expr, least: int, most: int | None) -> Expr:
         return EMPTY if least == 0 else NEVER
     if least == most == 1:
         return body
+    if body.kind == "repeat":
+        one, a, b = body.parts[0], body.least, body.most
+        fewest = max(least, 1)
+        has_no_gap = most == fewest or b is None or (fewest + 1) * a <= fewest * b + 1  # to one copy more
+        if has_no_gap and (least > 0 or a <= 1):  # else each copy counts, or reads in many ways
+            return repetition(one, least * a, None if most is None or b is None else most * b)
     pattern = None
     if body.is_regular:
         count = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
@@ -261,20 +265,9 @@ def automaton_of(expr: Expr, max_states: int) -> Dfa:
 
     Raises: LimitError as `compile_pattern`.
     """
-    return Dfa.literal(expr.text.encode()) if expr.text is not None else _of_pattern(str(expr.pattern), max_states)
-
-
-@Kept
-def _of_pattern(pattern: str, max_states: int) -> Dfa:
-    """What `compile_pattern` returns.
-
-    PERF: `spell` takes a tenth of its time; it reads patterns that look around at nothing.
-    """
-    with naming(f"pattern {excerpt(pattern)}", pattern):
-        tree = parse(pattern)
-        if is_plain(tree):
-            return spell(tree, max_states)
-    return compile_pattern(pattern, max_states=max_states)
+    if expr.text is not None:
+        return Dfa.literal(expr.text.encode())
+    return compile_pattern(str(expr.pattern), max_states=max_states)
 
 
 def in_both(left: Expr, right: Expr) -> Expr:

@@ -24,6 +24,7 @@ from functools import cache
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex import positions
 from maskwright.analysis.regex.bounds import too_many_positions
 from maskwright.analysis.regex.charset import Ranges, partition
 from maskwright.analysis.regex.minimise import distances
@@ -38,6 +39,7 @@ from maskwright.analysis.regex.tree import (
     Sequence,
     Source,
     factored,
+    looks_ahead,
     rebuilt,
     sets,
     size,
@@ -55,6 +57,8 @@ def determinise(tree: Node, max_states: int, looks_beyond: bool = False) -> tupl
     too many steps (`STEPS_PER_STATE`); TypeError if an atomic group is left in the tree.
     Cost: that of the subset construction; O(states * classes * threads a state).
     """
+    if positions.is_plain(tree) and not looks_ahead(tree):
+        return positions.run(tree, max_states, is_search=False), frozenset()
     tree = factored(tree)
     if size(tree) > 4 * max_states:
         raise too_many_positions(max_states)
@@ -181,10 +185,7 @@ class Machine:
             row: list[int] = []
             self._spend(n_classes)
             is_accepting.append(self._accepts(state, behinds, n_classes, len(rows)))
-            for c, alike in enumerate(self._alike(state, n_classes)):
-                if alike < c:
-                    row.append(row[alike])
-                    continue
+            for c in range(n_classes):
                 behinds_after, truth = self._look_back(behinds, c)
                 after = self._step(state, c, truth, ahead=False)
                 if after == _FALSE:
@@ -196,28 +197,9 @@ class Machine:
                     states.append(key)
                 row.append(target)
             if len(states) > self._max_states:
-                raise LimitError(f"its automaton needs more than {self._max_states} states")
+                raise LimitError(f"its automaton needs more than {self._max_states:,} states")
             rows.append(row)
         return rows, is_accepting
-
-    def _alike(self, threads: int, n_classes: int) -> list[int]:
-        """For each class the first one that certainly leads from a set of threads to the same.
-
-        PERF: most classes are alike, since few nodes of the pattern tell them apart at one time.
-        """
-        members = self._sets[threads]
-        if self._behinds or any(obligations for _, obligations in members):
-            return list(range(n_classes))
-        groups = [(1 << n_classes) - 1]
-        for mask in {node.mask for at, _ in members if isinstance(node := self._nodes[at], _Char)}:
-            groups = [part for group in groups for part in (group & mask, group & ~mask) if part]
-        found = [0] * n_classes
-        for group in groups:
-            first = (group & -group).bit_length() - 1
-            for c in range(first, group.bit_length()):
-                if group >> c & 1:
-                    found[c] = first
-        return found
 
     # Construction: Thompson's, from the end backwards.
 
@@ -416,7 +398,7 @@ class Machine:
         """Count steps; raises LimitError when they are used up."""
         self._steps_left -= steps
         if self._steps_left < 0:
-            raise LimitError(f"its automaton takes more than {STEPS_PER_STATE * self._max_states} steps to build")
+            raise LimitError(f"its automaton takes more than {STEPS_PER_STATE * self._max_states:,} steps to build")
 
     # Acceptance.
 

@@ -3,8 +3,8 @@
 The tree becomes a position automaton: one position for each set of characters in it, copies of
 repetitions included.
 
-This does what `determinise` does, for most patterns in a tenth of the time. `determinise` knows all
-look-arounds.
+`determinise` knows all look-arounds, and leaves trees without them to this, which takes a tenth of
+the time.
 
 Source: V. Glushkov, The abstract theory of automata (1961). We build from the end of the pattern
 backwards, and keep loops and anchors as positions that read nothing (*markers*).
@@ -12,13 +12,27 @@ backwards, and keep loops and anchors as positions that read nothing (*markers*)
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from maskwright.analysis.deadline import look
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.bounds import too_many_positions
 from maskwright.analysis.regex.charset import Ranges, partition
-from maskwright.analysis.regex.tree import ANY, Chars, Choice, Look, Node, Repeat, Sequence, children, sets, size
+from maskwright.analysis.regex.tree import (
+    ANY,
+    Chars,
+    Choice,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    children,
+    factored,
+    is_nullable,
+    sets,
+    size,
+)
 
 START = Look(ANY, ahead=False, negated=True)
 """The start of the text."""
@@ -61,11 +75,8 @@ def is_plain(tree: Node) -> bool:
 
     Lazy, possessive and atomic parts are not plain.
     """
-    if isinstance(tree, Look):
-        return tree in (START, END)
-    if isinstance(tree, Repeat) and tree.mode != "greedy":
-        return False
-    return isinstance(tree, Chars | Sequence | Choice | Repeat) and all(map(is_plain, children(tree)))
+    is_part = isinstance(tree, Chars | Sequence | Choice) or (isinstance(tree, Repeat) and tree.mode == "greedy")
+    return tree in (START, END) or (is_part and all(map(is_plain, children(tree))))
 
 
 def run(tree: Node, max_states: int, *, is_search: bool) -> ClassRows:
@@ -78,6 +89,7 @@ def run(tree: Node, max_states: int, *, is_search: bool) -> ClassRows:
     than 4 * `max_states` positions, or if it takes more than `MOST_STEPS` steps.
     Cost: that of the subset construction, exponential at worst.
     """
+    tree = factored(tree)
     if size(tree) > 4 * max_states:
         raise too_many_positions(max_states)
     bounds, class_of, masks, n_classes = partition(sets(tree))
@@ -98,6 +110,7 @@ class _Positions:
         self._following = [_NONE, _NONE]  # what may come behind a position or marker
         self._kind: dict[int, str] = {}  # of markers
         self._of_set: dict[Ranges, set[int]] = {}
+        self._place: dict[int, int] = {}  # in a copy that may be left out -> the same place in the last one
         self._expanded: dict[int, Numbers] = {}
         self._steps_left = MOST_STEPS
 
@@ -123,7 +136,9 @@ class _Positions:
             case Choice(options):
                 return _NONE.union(*[self.build(option, after) for option in options])
             case Repeat(body=body, least=least, most=most):
-                leave = after
+                leave, last = after, len(self._following)
+                if is_nullable(body, looks_hold=False):
+                    least = 0
                 if most is None:
                     loop = self._marker(_LOOP, _NONE)
                     begin = self.build(body, loop)
@@ -132,12 +147,25 @@ class _Positions:
                     after, least = (begin, least - 1) if least else (loop, 0)
                 else:
                     for _ in range(most - least):
+                        copy = len(self._following)
                         after = leave | self.build(body, after)
+                        self._place.update(zip(range(copy, len(self._following)), itertools.count(last), strict=False))
+                        after = self._foremost(after)
                 for _ in range(least):
                     after = self.build(body, after)
                 return after
             case _:
                 return self._marker(_END if tree == END else _START, after)
+
+    def _foremost(self, numbers: Numbers) -> Numbers:
+        """The numbers, of each place in copies that may be left out only that of the first copy.
+
+        INVARIANT: more copies may follow the first one, so it begins what the others begin.
+        """
+        if len(numbers) < 2 or not self._place:
+            return numbers
+        first = {self._place.get(number, number): number for number in sorted(numbers)}
+        return frozenset(first.values()) if len(first) < len(numbers) else numbers
 
     def by_class(self, masks: dict[Ranges, list[int]], n_classes: int) -> list[Numbers]:
         """The positions that read each class."""
@@ -208,7 +236,7 @@ class _Positions:
                 read = state & positions
                 target = target_of.get(read)
                 if target is None:
-                    after = self._after(read) | again
+                    after = self._foremost(self._after(read) | again)
                     if is_search and _MATCH in after:
                         after = _MATCHED
                     if after:

@@ -25,15 +25,12 @@ from maskwright.analysis.regex.machine import determinise
 from maskwright.analysis.regex.minimise import column_classes, in_order, merged_rows, numbered_rows
 from maskwright.analysis.regex.positions import ClassRows
 from maskwright.analysis.regex.simplify import merged, shortest_found, without_ends
-from maskwright.analysis.regex.tree import ANY, Node, Repeat, factored, sequence, size
+from maskwright.analysis.regex.tree import ANY, Node, Repeat, sequence
 
 Table = npt.NDArray[np.int32]
 
 MOST_STATES_OF_LOOKS = 8_000
 """BOUND: the states of an automaton with look-arounds; its threads explode within half a second."""
-
-FACTORED_FROM = 200
-"""Positions from which a tree is factored first; a smaller one is determinised as quickly as is."""
 
 _ANYTHING = Repeat(ANY, 0, None)
 
@@ -52,9 +49,7 @@ def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) 
     check_least(without_ends(tree)[0], max_states, is_search=is_search)
     tree = merged(shortest_found(tree) if is_search else tree)
     if positions.is_plain(tree):
-        # what is factored has fewer positions
-        plain = factored(tree) if size(tree) >= FACTORED_FROM else tree
-        return in_bytes(positions.run(plain, max_states, is_search=is_search), max_states)
+        return in_bytes(positions.run(tree, max_states, is_search=is_search), max_states)
     around = (_ANYTHING,) if is_search else ()
     found, _ = determinise(sequence(*around, tree, *around, positions.END), min(max_states, MOST_STATES_OF_LOOKS))
     return in_bytes(found, max_states)

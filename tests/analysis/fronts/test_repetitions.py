@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import time
+from typing import Any
 
 import pytest
 from front_cases import compare
@@ -13,6 +15,7 @@ from shares import share
 
 import maskwright as mw
 from maskwright.analysis.fronts import parse_ebnf, parse_gbnf
+from maskwright.analysis.fronts.expressions import Expr, automaton_of, choice, literal, repetition, sequence
 
 PIECES = [
     b"a",
@@ -80,6 +83,75 @@ def test_a_long_repetition_takes_few_rules(unit: str) -> None:
     for n_more, can_end, can_go_on in ((1, False, True), (1, True, True), (9_997, True, True), (1, True, False)):
         matcher.advance_bytes(b"c" * n_more)
         assert (matcher.is_allowed(dot), matcher.is_allowed(one)) == (can_end, can_go_on)
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "most"),
+    [('("a"?)', b"a", 2_000), ('("a"?)', b"a", 20_000), ('("ab"? "c"?)', b"abc", 400), ('(("a"{1,300}))', b"a", 300)],
+)
+def test_copies_that_may_be_empty_or_overlap_are_counted(body: str, text: bytes, most: int) -> None:
+    start = time.process_time()
+    n = most * 300 if "300" in body else most
+    matcher = mw.build_store(parse_gbnf(f'root ::= {body}{{1,{most}}} "."'), VOCABULARY).matcher()
+    assert time.process_time() - start < 3  # measured: below 0.3 s
+    matcher.advance_bytes(text * (n - 1))
+    assert matcher.fork().try_bytes(text + b".")
+    matcher.advance_bytes(text)
+    assert matcher.fork().try_bytes(b".")
+    assert not matcher.try_bytes(text + b".")
+
+
+def ends(tree: Any, text: str, starts: frozenset[int]) -> frozenset[int]:
+    """Where what a tree matches may end, by the definition. tree : as `random_tree` makes it."""
+    kind, *parts = tree
+    if kind == "text":
+        return frozenset(at + len(parts[0]) for at in starts if text.startswith(parts[0], at))
+    if kind == "sequence":
+        return ends(parts[1], text, ends(parts[0], text, starts))
+    if kind == "choice":
+        return ends(parts[0], text, starts) | ends(parts[1], text, starts)
+    body, least, most = parts
+    for _ in range(least):
+        starts = ends(body, text, starts)
+    found = starts
+    for _ in range(len(text) + 1 if most is None else most - least):
+        starts = ends(body, text, starts)
+        found |= starts
+    return found
+
+
+def random_tree(choose: random.Random, depth: int) -> Any:
+    kind = choose.choice(("sequence", "choice", "repeat", "repeat", "text")) if depth else "text"
+    if kind == "text":
+        return kind, choose.choice(("a", "b", "ab"))
+    if kind == "repeat":
+        least = choose.randrange(4)
+        return kind, random_tree(choose, depth - 1), least, choose.choice((None, max(1, least), least + 1, least + 2))
+    return kind, random_tree(choose, depth - 1), random_tree(choose, depth - 1)
+
+
+def expression(tree: Any) -> Expr:
+    kind, *parts = tree
+    if kind == "text":
+        return literal(parts[0])
+    if kind == "repeat":
+        return repetition(expression(parts[0]), *parts[1:])
+    return (sequence if kind == "sequence" else choice)(map(expression, parts))
+
+
+TEXTS = ["".join(letters) for n in range(8) for letters in itertools.product("ab", repeat=n)]
+
+
+@pytest.mark.parametrize("seed", share(range(300), 60))
+def test_automata_of_nested_repetitions(seed: int) -> None:
+    tree = random_tree(random.Random(seed), 4)
+    expr = expression(tree)
+    if expr.size > 400:
+        return
+    dfa = automaton_of(expr, 5_000)
+    assert [text for text in TEXTS if dfa.matches(text.encode())] == [
+        text for text in TEXTS if len(text) in ends(tree, text, frozenset([0]))
+    ]
 
 
 @pytest.mark.slow
