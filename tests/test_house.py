@@ -32,7 +32,7 @@ CEILINGS = {
     "analysis/lr": 3_450,
     "analysis/regex": 3_350,
     "analysis/restrict": 1_050,
-    "analysis/schema": 7_100,
+    "analysis/schema": 7_090,
     "decoding": 1_200,
     "decoding/adapters": 1_020,
     "decoding/composition": 2_050,

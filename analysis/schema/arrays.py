@@ -155,10 +155,9 @@ def _item_states(counted: _Counted, items: list[list[int]], nodes: Nodes) -> tup
         )
         moves: dict[tuple[int, int], None] = {}
         own = items[min(place, counted.n_first)]
-        for terms, after in _ways(counted, place, counts, own, nodes):
-            n_ways += 1
-            if n_ways > MOST_WAYS:
-                raise LimitError(f"items are counted in more than {MOST_WAYS:,} ways")
+        ways = _ways(counted, place, counts, own, nodes, MOST_WAYS - n_ways)
+        n_ways += len(ways)
+        for terms, after in ways:
             one = nodes.node([*own, *terms])
             if one == NO_NODE:
                 continue
@@ -181,11 +180,12 @@ def _item_states(counted: _Counted, items: list[list[int]], nodes: Nodes) -> tup
 
 
 def _ways(
-    counted: _Counted, place: int, counts: tuple[int, ...], own: list[int], nodes: Nodes
+    counted: _Counted, place: int, counts: tuple[int, ...], own: list[int], nodes: Nodes, most: int
 ) -> list[tuple[list[int], tuple[int, tuple[int, ...]]]]:
     """The ways to read one more item: terms that it satisfies, and what is counted then.
 
-    own : the terms of every item there. Most sets have no item in common: few ways are left.
+    own : the terms of every item there. most : of the ways. Most sets have no item in common: few
+    ways are left.
     """
     if place == counted.most:
         return []
@@ -206,6 +206,6 @@ def _ways(
             (there if one is None else [*there, one], (*so_far, n)) for there, so_far in found for one, n in choice
         ]
         found = [way for way in longer if not nodes.is_surely_empty([*own, *way[0]])]
-        if len(found) > MOST_WAYS:
+        if len(found) > most:
             raise LimitError(f"items are counted in more than {MOST_WAYS:,} ways")
     return [(terms, (after, so_far)) for terms, so_far in found]

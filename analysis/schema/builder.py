@@ -295,8 +295,9 @@ class Builder(Normals):
             return False
         if node in self._drafting or (node, self._depth) in self._full:
             return False
-        if self._depth >= DEEPEST_LOOK and not all(self._is_leaf(term) for term in self.terms[node]):
-            return False
+        schemas = [self.document.schemas[term >> 1] for term in self.terms[node]] if self._depth >= DEEPEST_LOOK else ()
+        if not all(isinstance(one, bool) or SAYING.intersection(one) <= OF_SCALARS for one in schemas):
+            return False  # only scalars are looked at there
         self._depth += 1
         try:
             drafts = self.drafts(node)
@@ -310,11 +311,6 @@ class Builder(Normals):
         else:
             self._full.add((node, self._depth))
         return is_empty
-
-    def _is_leaf(self, term: int) -> bool:
-        """Whether a term says nothing of subschemas, as far as that is plain."""
-        schema = self.document.schemas[term >> 1]
-        return isinstance(schema, bool) or SAYING.intersection(schema) <= OF_SCALARS
 
     def reached(self, root: int) -> dict[int, Sequence[Draft]]:
         """The drafts of the root and of all nodes inside, breadth first."""

@@ -290,18 +290,23 @@ class Cases:
             else:
                 yield sorted({number for tag in (_NO_TAG, *tags) for number in by_tag.get(tag, ())})
 
-    def possibly_met(self, normals: list[c.Normal]) -> list[tuple[int, int]]:
+    def possibly_met(self, normals: list[c.Normal]) -> Iterator[tuple[int, int]]:
         """The pairs i > j of normals that may have a value in common, in order.
 
         PERF: constants tell most apart, of objects and of scalars.
         """
-        found: set[tuple[int, int]] = set()
+        rows: dict[str, tuple[list[int], Iterator[Sequence[int]]]] = {}  # for each type, whose its clauses are
         for kind in c.TYPES:
-            clauses = [(clause, i) for i, normal in enumerate(normals) for clause in normal.get(kind, ())]
-            each = [clause for clause, _ in clauses]
-            for (_, i), others in zip(clauses, self.partners(kind, each, each), strict=True):
-                found.update([(i, clauses[number][1]) for number in others if clauses[number][1] < i])
-        return sorted(found)
+            each = [(i, clause) for i, normal in enumerate(normals) for clause in normal.get(kind, ())]
+            clauses = [clause for _, clause in each]
+            rows[kind] = [i for i, _ in each], self.partners(kind, clauses, clauses)
+        for i, normal in enumerate(normals):
+            look()
+            found: set[int] = set()
+            for kind, own in normal.items():
+                whose, partners = rows[kind]
+                found.update([whose[one] for others in itertools.islice(partners, len(own)) for one in others])
+            yield from ((i, j) for j in sorted(found) if j < i)
 
     def condition(self, part: c.Normal) -> str | None:
         """The name whose member tells two clauses of objects apart; None if there are others."""

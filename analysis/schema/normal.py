@@ -119,30 +119,25 @@ class Normals:
         """The values of all of them.
 
         PERF: parts of one clause each meet as a balanced tree: one by one, the first clause would
-        grow, and be copied for each of hundreds.
+        grow, and be copied for each of hundreds. So do conditions on the member of a name, which
+        become one: n of them have n + 2 cases.
         """
         every = list(parts)
+        groups: dict[str | None, list[c.Normal]] = {}  # by a name, "" for parts of one clause: as a tree
         if len(every) > 2 and all([len(clauses) == 1 for part in every for clauses in part.values()]):
-            middle = len(every) // 2
-            return self.meet(self._met(every[:middle], where), self._met(every[middle:], where), where)
+            groups[""] = every
+        else:
+            are_told_apart = len(every) > FEW_TAGGED and not self.in_order
+            for part in every:
+                groups.setdefault(self.cases.condition(part) if are_told_apart else None, []).append(part)
         found: c.Normal = c.ANYTHING
-        for part in [*self._switched(every, where)] if len(every) > FEW_TAGGED else every:
-            found = self.meet(found, part, where)
-        return found
-
-    def _switched(self, parts: list[c.Normal], where: int) -> Iterator[c.Normal]:
-        """The parts, with one instead of all conditions on the member of a name.
-
-        PERF: n of these have n + 2 cases, which meet as a balanced tree in O(n log n).
-        """
-        by_name: dict[str | None, list[c.Normal]] = {}
-        for part in parts:
-            by_name.setdefault(None if self.in_order else self.cases.condition(part), []).append(part)
-        for name, some in by_name.items():
+        for name, some in groups.items():
             while name is not None and len(some) > 1:
                 pairs = itertools.zip_longest(some[::2], some[1::2], fillvalue=c.ANYTHING)
                 some = [self.meet(one, other, where) for one, other in pairs]
-            yield from some
+            for part in some:
+                found = self.meet(found, part, where)
+        return found
 
     def meet(self, left: c.Normal, right: c.Normal, where: int) -> c.Normal:
         """The values of both. where : the location, for messages."""
@@ -168,14 +163,25 @@ class Normals:
             return left
         met: list[c.Clause] = []
         for one, others in zip(left, self.cases.partners(kind, left, right), strict=True):
-            self._work -= len(others)
-            if self._work < 0:
-                what = "the combinators of the schema multiply too far; write some of them out"
-                raise self.document.error(where, "", what)
+            self._spend(len(others), where)
             met += [both for other in others if (both := self._pair(kind, one, right[other])) is not None]
         if len(met) < 2:
             return tuple(met)
         return self._limited(self._widest(kind, dict.fromkeys(met)), where)
+
+    def _spend(self, work: int, where: int) -> None:
+        """Counts conjunctions. Raises: SchemaError past MOST_WORK."""
+        self._work -= work
+        if self._work < 0:
+            what = "the combinators of the schema multiply too far; write some of them out"
+            raise self.document.error(where, "", what)
+
+    def _meeting(self, normals: list[c.Normal], where: int) -> Iterator[tuple[int, int, c.Normal]]:
+        """The pairs i > j of normals that have values in common, and these."""
+        for i, j in self.cases.possibly_met(normals):
+            self._spend(1, where)
+            if common := self.meet(normals[i], normals[j], where):
+                yield i, j, common
 
     def _widest(self, kind: str, clauses: Collection[c.Clause]) -> tuple[c.Clause, ...]:
         """The clauses without those that ask for more than another one.
@@ -367,10 +373,9 @@ class Normals:
         """The values of just one branch: of each those that are in no other one that it meets."""
         normals = [self.normal(term) for term in terms]
         meets: list[list[int]] = [[] for _ in terms]
-        for i, j in self.cases.possibly_met(normals):
-            if self.meet(normals[i], normals[j], location):
-                meets[i].append(j)
-                meets[j].append(i)
+        for i, j, _ in self._meeting(normals, location):
+            meets[i].append(j)
+            meets[j].append(i)
         found: list[c.Normal] = []
         for i, others in enumerate(meets):
             branch = whole = self.normal(terms[i], seen)
@@ -464,8 +469,7 @@ class Normals:
             if terms := self._branches(words, keyword):
                 yield self.meet_terms(tuple([term ^ 1 for term in terms]))
             normals = [self.normal(term) for term in terms] if keyword == "oneOf" else []
-            for i, j in self.cases.possibly_met(normals):
-                yield self.meet(normals[i], normals[j], location)
+            yield from (common for _, _, common in self._meeting(normals, location))
         if "not" in schema:
             yield self.normal(words.term(schema["not"], "not"))
         if (condition := self._condition(words)) is not None:

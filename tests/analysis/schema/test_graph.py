@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from shares import share
 from written_cases import parameters
 
 from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema import normal
 from maskwright.analysis.schema.graph import build_graph
 from maskwright.analysis.schema.load import load_schema
 from maskwright.analysis.schema.shapes import Arrays, Objects, Strings
@@ -312,3 +314,14 @@ def test_schemas_that_are_nested_too_deeply_are_called_so(is_text: bool) -> None
         SchemaError, match="arrays and objects stand more than 250 deep inside one another; write it flatter"
     ):
         load_schema('{"not":' * 20_000 + "{}" + "}" * 20_000 if is_text else values)
+
+
+@pytest.mark.parametrize("branch", [lambda i: {"type": "number", "minimum": i}, lambda i: {"type": "string"}])
+def test_branches_that_all_meet_are_refused_before_their_pairs_are_made(
+    branch: Callable[[int], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(normal, "MOST_WORK", 20_000)
+    start = time.process_time()
+    with pytest.raises(SchemaError, match="multiply too far"):
+        build_graph({"oneOf": [branch(i) for i in range(20_000)]})
+    assert time.process_time() - start < 10  # measured: 1 s, of 200 million pairs
