@@ -1,10 +1,11 @@
 r"""llguidance's Lark dialect with other languages inside: a text to a `Grammar` or a `Composition`.
 
 ``%json {...}`` is a JSON schema whose objects keep the order of `properties`, as in llguidance;
-``%lark {...}`` and ``@name`` are grammars; ``<|name|>`` and ``<[id]>`` are special tokens. Each is
-a part of a composition (`analysis.composition`), whose texts are exact: where a text can be cut
-into host and part in several ways, all are followed. So more is allowed here than in llguidance
-where that takes one way and drops the others:
+``%lark {...}`` and ``@name`` are grammars; ``<|name|>`` is a special token, ``<[5-9]>``, ``<[^5]>``
+and ``<[*]>`` are one token of a set; a rule with `max_tokens` ends behind so many. Each is a part
+of a composition (`analysis.composition`), whose texts are exact: where a text can be cut into host
+and part in several ways, all are followed. So more is allowed here than in llguidance where that
+takes one way and drops the others:
 
 - llguidance reads as much into a part as it can: `11z` is no ``%json {"type": "integer"} "1z"``.
 - It ignores nothing directly before a part, and behind it what the host ignores, or the part.
@@ -21,8 +22,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskwright.analysis.arguments import a_type, clip
-from maskwright.analysis.composition import Composition, Inner, Part, SpecialToken, special_token
+from maskwright.analysis.composition import Composition, Inner, Part, special_token
 from maskwright.analysis.composition.compose import DEEPEST, as_part
+from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, token_set
 from maskwright.analysis.dialects.x_guidance import read_guided
 from maskwright.analysis.errors import GrammarError, LimitError, within
 from maskwright.analysis.fronts.llguidance import HostGrammar, host_grammar
@@ -104,16 +106,12 @@ def _listed(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[str, 
             raise GrammarError(
                 f"{name}: grammar {number} has as json_schema {a_type(texts[1])}; expected a schema: an object or a bool"
             )
-        language = texts[0] if texts[0] is not None else {"schema": texts[1]}
         if number == 0:
-            first = language if texts[0] is not None else f"start: %json {json.dumps(texts[1])}"
-            named[""] = first
-        key = one.get("name")
-        if key is not None:
+            named[""] = texts[0] if texts[0] is not None else f"start: %json {json.dumps(texts[1])}"
+        if (key := one.get("name")) is not None:
             if not isinstance(key, str) or key in named:
-                why = "which is no text or not its own"
-                raise GrammarError(f"{name}: grammar {number} has the name {clip(key)}, {why}")
-            named[key] = language if texts[0] is not None else read_guided(texts[1], _STYLE)
+                raise GrammarError(f"{name}: grammar {number} has the name {clip(key)}, no text or not its own")
+            named[key] = texts[0] if texts[0] is not None else read_guided(texts[1], _STYLE)
     return named.pop(""), named
 
 
@@ -138,15 +136,17 @@ class _Reading:
             where = "{}:{}:{}".format(reader.name, *reader.place(host.parts[0].at))
             raise LimitError(f"{where}: more than {DEEPEST} grammars stand inside one another; write them flatter")
         marks = [one for one in host.grammar.terminals if one.flags == "part"]
-        parts = []
-        for one, terminal in zip(host.parts, marks, strict=True):
-            parts.append(Part(terminal.name, self.language(reader, one, depth)))
-        return Composition(host.grammar.name, host.grammar, tuple(parts))
+        pairs = zip(host.parts, marks, strict=True)
+        parts = tuple([Part(terminal.name, self.language(reader, one, depth)) for one, terminal in pairs])
+        return Composition(host.grammar.name, host.grammar, parts)
 
-    def language(self, reader: Reader, part: Atom, depth: int) -> Inner | SpecialToken:
+    def language(self, reader: Reader, part: Atom, depth: int) -> Inner | TokenParts:
         """The language of a part."""
         if part.text == "token":
-            return special_token(part.value)
+            is_set = isinstance(part.value, tuple)
+            return token_set(part.value[0], is_excluding=part.value[1]) if is_set else special_token(part.value)
+        if part.text == "max_tokens":
+            return AtMostTokens(Regex(*part.value[:2]), part.value[2])
         if part.text == "lark":
             return self.composed(reader, host_grammar(reader, part.value, self.lexing), depth + 1)
         if part.text == "grammar":

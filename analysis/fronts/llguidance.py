@@ -67,7 +67,7 @@ def parse_llguidance(text: str, name: str = "<llguidance>", lexing: Lexing = "co
         everywhere. Then ``intx`` is one name even where only ``int`` could come.
 
     Raises: GrammarError, with the place, for bad syntax, an undefined name, a name defined twice,
-    and for what cannot be said here: parametric rules, `max_tokens`, look-arounds, and other
+    and for what cannot be said here: parametric rules, look-arounds, `max_tokens`, and other
     languages inside, which `read_llguidance` of `analysis.dialects` reads; GrammarError if several
     parses of one text would need different lexers; EmptyLanguageError if `start` has no finite
     text; LimitError if repetitions unfold to too many rules, or terminals to too many states.
@@ -79,10 +79,8 @@ def parse_llguidance(text: str, name: str = "<llguidance>", lexing: Lexing = "co
     found = host_grammar(reader, read_document(reader), lexing)
     if found.parts:
         part = found.parts[0]
-        what = {"token": f"the special token {part.value}", "grammar": f"the grammar @{part.value}"}
         raise reader.error(
-            f"{what.get(part.text, '%' + part.text)} makes this a composition of languages and no grammar alone; read it with "
-            "mw.read_constraint",
+            f"{_named(part)} makes this a composition of languages and no grammar alone; read it with mw.read_constraint",
             part.at,
         )
     return found.grammar
@@ -148,8 +146,17 @@ def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGram
 def _part_terminal(reader: Reader, number: int, part: Atom) -> Terminal:
     """The terminal that is the mark of a part."""
     line, column = reader.place(part.at)
-    name = f"{part.value}" if part.text == "token" else f"@{part.value}" if part.text == "grammar" else f"%{part.text}"
-    return part_terminal(f"{name} ({line}:{column})", number, line, column)
+    return part_terminal(f"{_named(part)} ({line}:{column})", number, line, column)
+
+
+def _named(part: Atom) -> str:
+    """A part as its author wrote it; of many tokens the first ones."""
+    if isinstance(part.value, tuple) and part.text == "token":
+        tokens, is_excluding = part.value
+        return f"<[{'^' * (is_excluding and bool(tokens))}{','.join(map(str, tokens[:9])) or '*'}{',...' * (len(tokens) > 9)}]>"
+    if part.text == "max_tokens":
+        return f"{part.value[0]}[max_tokens={part.value[2]}]"
+    return {"token": f"{part.value}", "grammar": f"@{part.value}"}.get(part.text, f"%{part.text}")
 
 
 def _terminal_name(number: int, names: list[str], expr: Expr) -> str:

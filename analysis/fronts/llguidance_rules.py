@@ -24,6 +24,7 @@ from maskwright.analysis.fronts.assembly import TERMINAL, Lowered, assemble
 from maskwright.analysis.fronts.expressions import (
     EMPTY,
     Expr,
+    automaton_of,
     characters,
     choice,
     in_both,
@@ -43,6 +44,7 @@ from maskwright.analysis.graphs import reachable
 from maskwright.analysis.lr.tables import build_merged_tables
 from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.regex.charset import EVERYTHING
+from maskwright.analysis.regex.dfa import MAX_STATES
 
 MAX_SIZE = 100_000
 """The most positions of a terminal's expression."""
@@ -251,9 +253,16 @@ class Rules:
     def rule(self, one: Definition, attributes: Attributes) -> Expr:
         """The expression of a rule with attributes."""
         self.others.update(attributes.others)
-        if attributes.is_empty:
+        ending, most = attributes.ending, attributes.most_tokens
+        if most == 0:
             return EMPTY
-        ending = attributes.ending
+        if most is not None:
+            if ending is not None or attributes.is_lazy:
+                raise self.reader.error("max_tokens= beside lazy, stop= or suffix= is not supported", attributes.at)
+            body = self.named.alternatives(one.body)
+            texts = automaton_of(non_empty(body), MAX_STATES)
+            atom = Atom("part", one.at, text="max_tokens", value=(one.name, texts, most))
+            return repetition(self.part(atom), 0 if body.is_nullable else 1, 1)
         if ending is not None or attributes.is_lazy:
             body = self.named.alternatives(one.body)
             if ending is not None:
@@ -350,15 +359,11 @@ class Rules:
         return repetition(found, 0, 1) if expr.is_nullable else found
 
     def part(self, atom: Atom) -> Expr:
-        """Another language in a rule; several tokens are alternatives."""
-        values = atom.value if atom.text == "token" else (atom.value,)
-        options = []
-        for value in values:
-            is_known = atom.text in ("token", "grammar")
-            key = f"%{atom.text} {value!r}" if is_known else f"%{atom.text} at {atom.at}"
-            self.parts.setdefault(key, Atom("part", atom.at, text=atom.text, value=value))
-            options.append(reference(TERMINAL + key, atom.at))
-        return choice(options)
+        """Another language in a rule."""
+        is_known = atom.text in ("token", "grammar")
+        key = f"%{atom.text} {atom.value!r}" if is_known else f"%{atom.text} at {atom.at}"
+        self.parts.setdefault(key, atom)
+        return reference(TERMINAL + key, atom.at)
 
 
 def _is_one_part(body: Alternatives) -> bool:
@@ -366,7 +371,7 @@ def _is_one_part(body: Alternatives) -> bool:
     if len(body) != 1 or len(body[0]) != 1 or len(body[0][0]) != 1:
         return False
     element = body[0][0][0]
-    return element.atom.kind == "part" and element[1:] == (1, 1) and element.atom.text != "token"
+    return element.atom.kind == "part" and element[1:] == (1, 1)
 
 
 def shortest(expr: Expr) -> Expr:

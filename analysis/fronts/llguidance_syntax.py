@@ -25,10 +25,11 @@ class Atom:
     """One element of a definition.
 
     at : its offset. text : of a string, what it matches; of a name, the name; of a pattern, its
-    flags; of words, the whole; of a part, its kind: json, lark, grammar or token. last : of a
-    range, its last character. ignores_case : of a string. span : of a pattern, its offsets.
-    inner : of a group. of : of a negation, what is negated. chunks : of a substring. value : of a
-    part, the schema, the `Document`, the name or the token.
+    flags; of words, the whole; of a part, its kind: json, lark, grammar, token or max_tokens.
+    last : of a range, its last character. ignores_case : of a string. span : of a pattern, its
+    offsets. inner : of a group. of : of a negation, what is negated. chunks : of a substring.
+    value : of a part, the schema, the `Document`, the name, the tokens (as `_tokens`), or a rule's
+    name, the automaton of its texts and how many tokens they have at most.
     """
 
     kind: AtomKind
@@ -60,8 +61,8 @@ class Attributes(NamedTuple):
 
     at : its offset. is_lazy : whether the body's shortest text counts. ending : what follows the
     body in the same lexeme, of `stop` or `suffix`. is_stop : whether that is a `stop`. is_one :
-    whether the body is one lexeme. is_empty : whether it stands for no text. others : the names of
-    attributes that say nothing of the texts.
+    whether the body is one lexeme. most_tokens : how many tokens it has at most; None for any
+    number. others : the names of attributes that say nothing of the texts.
     """
 
     at: int
@@ -69,7 +70,7 @@ class Attributes(NamedTuple):
     ending: Atom | None = None
     is_stop: bool = False
     is_one: bool = False
-    is_empty: bool = False
+    most_tokens: int | None = None
     others: tuple[str, ...] = ()
 
 
@@ -100,8 +101,8 @@ class Document:
     at: int = 0
 
 
-MAX_TOKENS = 64
-"""The most special tokens that ``<[...]>`` may stand for."""
+MAX_TOKENS = 1_000_000
+"""The most tokens that ``<[...]>`` may name."""
 
 _BLANKS = re.compile(r"(?:[ \t]+|#[^\n]*|//[^\n]*)*")
 _LINES = re.compile(r"(?:[ \t\r\n]+|#[^\n]*|//[^\n]*)*")
@@ -167,7 +168,7 @@ def _definition(reader: Reader, found: Document) -> None:
 
 
 def _attributes(reader: Reader) -> Attributes:
-    """The attributes of a rule. Raises GrammarError for `max_tokens` and for what is malformed."""
+    """The attributes of a rule. Raises GrammarError for what is malformed."""
     found = Attributes(reader.at)
     reader.expect("[", "before the attributes")
     while reader.match(_BLANKS) is not None and not reader.take("]"):
@@ -208,13 +209,9 @@ def _attribute(reader: Reader, found: Attributes, key: str, at: int) -> Attribut
             raise reader.error(f"expected a number behind {key}=, found {reader.found}")
         if key == "temperature":
             return found._replace(others=(*found.others, key), is_one=True)
-        if number[0].strip("0"):
-            raise reader.error(
-                f"{key}={number[0]} is not supported: it counts tokens, and masks here are of texts; bound the pattern instead, as in "
-                "/.{0,40}/",
-                at,
-            )
-        return found._replace(is_empty=True)
+        if "." in number[0]:
+            raise reader.error(f"{key}={number[0]} is no whole number", at)
+        return found._replace(most_tokens=int(number[0]))
     if found.ending is not None:
         raise reader.error("stop= and suffix= of one rule cannot be used together, nor twice", at)
     ending = _atom(reader)
@@ -397,24 +394,24 @@ def _inline(reader: Reader, word: str, at: int) -> Atom:
     return Atom("substring" if key == "substring_chars" else "words", at, text=content, chunks=tuple(content))
 
 
-def _tokens(reader: Reader, text: str, at: int) -> tuple[int | str, ...]:
-    """The special tokens that ``<name>`` or ``<[ids]>`` stands for, one of which must come."""
+def _tokens(reader: Reader, text: str, at: int) -> str | tuple[tuple[int, ...], bool]:
+    """The name in ``<name>``; or the ids in ``<[ids]>``, and whether any other token is meant."""
     if not (text.startswith("<[") and text.endswith("]>")):
-        return (text,)
-    inner = text[2:-2]
-    if inner == "*" or inner.startswith("^"):
-        raise reader.error(f"{text} is not supported: it stands for tokens with text too; name the special tokens", at)
-    found: list[int | str] = []
-    for one in filter(None, inner.split(",")):
+        return text
+    is_excluding = text[2] in "*^"
+    found: dict[int, None] = {}
+    for one in filter(None, "" if text == "<[*]>" else text[2 + is_excluding : -2].split(",")):
         ends = _TOKENS.fullmatch(one)
         if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
-            raise reader.error(f"{text} is not read: expected ids and ranges, as in <[5,7-9]>", at)
+            raise reader.error(f"{text} is not read: expected ids and ranges, as in <[5,7-9]>, <[^5]> or <[*]>", at)
         if int(ends[2] or ends[1]) - int(ends[1]) + len(found) >= MAX_TOKENS:
-            raise reader.error(f"{text} stands for more than {MAX_TOKENS} tokens; name those that are meant", at)
-        found += range(int(ends[1]), int(ends[2] or ends[1]) + 1)
-    if not found:
+            raise reader.error(
+                f"{text} names more than {MAX_TOKENS:,} tokens; say which are not meant, as in <[^5]>", at
+            )
+        found |= dict.fromkeys(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
+    if not found and text != "<[*]>":
         raise reader.error(f"{text} names no token", at)
-    return tuple(dict.fromkeys(found))
+    return tuple(found), is_excluding
 
 
 def _string(reader: Reader) -> Atom:

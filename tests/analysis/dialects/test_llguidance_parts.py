@@ -54,6 +54,13 @@ CASES = [
     (TOOLS, {"hi<function=foo>{}</function> x": True, "<function=foo>{}</function><function": False}),
     ('start: <|call|>+ "b"', {(257, 257, 98): True, (98,): False}),
     ('start: <[257-258]> "b"', {(257, 98): True, (258, 98): True, (98,): False}),
+    ('start: <[97,99-100]>+ "b"', {(97, 98): True, (99, 100, 97, 98): True, (98, 98): False, (98,): False}),
+    ('start: <[^98-99]> "b"', {(97, 98): True, (257, 98): True, (98, 98): False, (99, 98): False}),
+    ('start: <[*]> "b"', {(98, 98): True, (258, 98): True, (98,): False}),
+    # of `max_tokens`: llguidance reads as much into x as it can ("ab"), and cuts it off where /(aa)*/ cannot end ("ab")
+    ('start: x "b"\nx[max_tokens=2]: /[ab]+/', {"ab": True, "abb": True, "aab": True, "aaab": False, "b": False}),
+    ('start: x "b"\nx[max_tokens=1]: /(aa)*/', {"b": True, "aab": True, "ab": False, "aaaab": False}),
+    ('start: "c" (x ",")+\nx[max_tokens=1]: /a+/\n%ignore " "', {"ca,a ,": True, "caa,": False, "c": False}),
 ]
 
 
