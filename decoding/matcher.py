@@ -386,10 +386,10 @@ class Matcher(Shared):
         if other is not self:
             with Alone(other), Alone(self):
                 try:
-                    self._use(self.text.become(other.text))
+                    self._use(other.text.hand_to(self.text))
                 except BaseException as error:
                     if not isinstance(error, MaskwrightError):  # an interrupt: the engine may be done
-                        self._use(self.text.become(other.text))
+                        self._use(other.text.hand_to(self.text))
                     raise
 
     __copy__ = fork

@@ -42,7 +42,7 @@ CEILINGS = {
     "decoding/generation": 2_300,
     "decoding/gpu": 1_310,
     "decoding/grammar": 650,
-    "decoding/infill": 1_800,
+    "decoding/infill": 1_795,
     "decoding/logits": 2_000,
     "decoding/names": 1_550,
     "decoding/reference": 4_000,

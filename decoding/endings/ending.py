@@ -61,10 +61,11 @@ class Endings:
 
     make : makes the states of the texts. It does not hold the store.
     vocabulary : what spells the endings; None for endings of any bytes.
+    lock : of what the states share with others; it may be taken twice.
     """
 
-    def __init__(self, make: Callable[[], States], vocabulary: Vocabulary | None) -> None:
-        self._lock = new_lock()
+    def __init__(self, make: Callable[[], States], vocabulary: Vocabulary | None, lock: Any = None) -> None:
+        self._lock = lock or new_lock()
         self._make, self._vocabulary = make, vocabulary
         self._searches: dict[bool, EndingSearch] = {}
 

@@ -137,6 +137,10 @@ class TextState(ABC):
     def become(self, other: Any) -> TextState:
         """Take over state and history of another text of the store. Returns what has them now."""
 
+    def hand_to(self, place: TextState) -> TextState:
+        """Have another text of the store `become` this one."""
+        return place.become(self)
+
     @abstractmethod
     def copy(self) -> TextState:
         """A second text in the same state, with the same history."""

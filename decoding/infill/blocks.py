@@ -10,7 +10,6 @@ carried down the stack: each cell that is gone makes of a guard one on the stack
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -83,33 +82,32 @@ class Cells:
         n_states = len(parser.default)
         starts = part_of(store.table, schema.PREDECESSOR_START, n_states + 1).tolist()
         below = part_of(store.table, schema.PREDECESSORS, starts[-1]).tolist()
-        rules = [
+        agenda = [
             (parser.rule_lhs[rule], parser.rule_length[rule], state)
             for state, some in enumerate(parser.reduces)
             for rule in ([each for each, _ in some] if parser.default[state] < 0 else [parser.default[state]])
         ]
-
-        @cache
-        def opened(state: int, n: int) -> frozenset[int]:
-            """How many brackets the n uppermost cells open, as far as it is known."""
-            if not n or state not in opens:
-                return frozenset((0,) if not n else ())
-            ways = [opened(each, n - 1) for each in below[starts[state] : starts[state + 1]]]
-            return frozenset(opens[state] + each for each in set().union(*ways))
-
+        gotos = [set(column) - {-1} for column in zip(*parser.goto, strict=True)]
         known: dict[int, set[int]] = {}
-        n_before = -1
-        while n_before < len(opens):
-            n_before = len(opens)
-            opened.cache_clear()
-            for lhs, length, state in rules:
-                known.setdefault(lhs, set()).update(opened(state, length))
-            for row in parser.goto:
-                for lhs, state in enumerate(row):
-                    if state >= 0 and known.get(lhs):
-                        found = min(known[lhs])
-                        if len(known[lhs]) > 1 or opens.setdefault(state, found) != found:
-                            return False
+        waiting: dict[int, set[tuple[int, int, int]]] = {}
+        for lhs, length, last in agenda:  # grows, as more states are known
+            # the cells that may be on top once some are gone, and how many brackets those opened
+            ways = {(last, 0)}
+            for _ in range(length):
+                for state in {state for state, _ in ways} - opens.keys():
+                    waiting.setdefault(state, set()).add((lhs, length, last))
+                ways = {
+                    (each, n + opens[state])
+                    for state, n in ways
+                    if state in opens
+                    for each in below[starts[state] : starts[state + 1]]
+                }
+            counts = known.setdefault(lhs, set())
+            counts.update(n for _, n in ways)
+            for state in gotos[lhs] if counts else ():
+                if len(counts) > 1 or opens.setdefault(state, min(counts)) not in counts:
+                    return False
+                agenda += waiting.pop(state, ())
         for state, found in opens.items():
             self.opens[state] = found
         return is_nested(store.grammar, parser.depth_of)

@@ -65,7 +65,7 @@ def check_hole(store: Any, text: str, at: str, to: str | None = None) -> dict[st
         facts["left_out"] = middle.left_out.decode(errors="replace")
         facts["words"] = f"{error}\n"
     else:
-        facts["has_middle"] = True if middle.suffix.hole is not None else None
+        facts["has_middle"] = True if middle.hole is not None else None
     facts["may_be_empty"] = middle.can_end()
     facts["next"] = listed_bytes(middle.next_bytes())
     try:

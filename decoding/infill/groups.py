@@ -6,21 +6,22 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.columns import SPACE, TAB, column_bytes
+from maskwright.analysis.kept import Kept
 from maskwright.analysis.lexing.encoding import DEAD, RESTART
 from maskwright.decoding.endings.ending_lexer import EndingLexer
 from maskwright.decoding.infill.blocks import Cells
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-
-ILLEGAL = -1
-"""The label of tokens that no text has here."""
 
 
 class Groups:
     """Groups of a vocabulary's tokens, by the state of a store's lexer.
 
     texts : the tokens.
+    labels : of a state in which a lexeme may be under way, the group of each token that some text
+        has there: (V,) int32. Those asked for lately are kept. Cost: O(the bytes of all tokens).
     """
 
     def __init__(self, vocabulary: Vocabulary, lexer: EndingLexer, cells: Cells) -> None:
@@ -41,23 +42,13 @@ class Groups:
         begins = np.concatenate([[0], np.cumsum(lengths)])
         self._texts = [joined[a:b] for a, b in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True)]
         self._classes, self._begins, self._lengths = np.frombuffer(joined, np.uint8), begins[:-1], lengths
-        self._labels: dict[int, Int64] = {}
+        self.labels = Kept(self._labelled)
         # sequences of emissions by the one without the last, the last, and where its newline stands
         self._said: dict[tuple[int, ...], int] = {}
         # the bytes that lead to a column, by those without the last, and the last
         self._places: dict[tuple[int, ...], int] = {}
 
-    def labels(self, state: int) -> Int64:
-        """The group of each token, in a state in which a lexeme may be under way: (V,) int64.
-
-        Cost: of the first call for a state O(the bytes of all tokens).
-        """
-        found = self._labels.get(state)
-        if found is None:
-            found = self._labels[state] = self._labelled(state)
-        return found
-
-    def _labelled(self, state: int) -> Int64:
+    def _labelled(self, state: int) -> Int32:
         size = len(self._lengths)
         states, said = np.full(size, state), np.zeros(size, np.int64)
         places = np.full(size, 1)  # where the line under way stands; 0: in the first column
@@ -87,12 +78,11 @@ class Groups:
             running = running[keep]
             running = running[self._lengths[running] > at]
         labels = np.unique(np.stack([said, states], axis=1), axis=0, return_inverse=True)[1].reshape(-1)
-        labels[states == DEAD] = ILLEGAL
         found: dict[tuple[int, bytes], int] = {}
         for token, begin in rest:
             key = int(labels[token]), self._texts[token][begin:]
             labels[token] = size + found.setdefault(key, len(found))
-        return labels
+        return labels.astype(np.int32)
 
     def _step(self, places: Int64, running: Int64, is_line: npt.NDArray[np.bool_], at: int) -> None:
         """Let some tokens' lines come one byte further."""

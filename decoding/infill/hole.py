@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.kept import cached_property, kept_with
+from maskwright.analysis.kept import kept_with
 from maskwright.analysis.locks import new_rlock
 from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending import Endings
@@ -29,6 +30,10 @@ MOST_STATES = 500
 """BOUND: the states that a search for a shortest middle looks at under a layout, and some more."""
 MAX_HELD = 64 << 20
 """Bytes of memory of stacks after which all that is known of single ones is forgotten."""
+MOST_HOLES, MOST_KEPT = 8, 1_000_000
+"""BOUND: the holes that a store keeps, and their targets, those of the one asked for last aside."""
+MOST_NAMED = 20_000
+"""BOUND: the targets after which no more is tried to name the bytes that could stand somewhere."""
 
 
 class Tables:
@@ -45,6 +50,26 @@ class Tables:
         self.groups = Groups(store.vocabulary, self.states.lexer, self.cells)
         self._free = FreeBytes(self.states.lexer, False)
         self._counted = FreeBytes(self.states.lexer, True)
+        self._holes: dict[tuple[int, bytes, bool], Hole] = {}
+
+    def hole(self, suffix: bytes, is_open: bool) -> Hole:
+        """The hole before a suffix, with what is known of it if it was asked for lately."""
+        # a fork has its own: another thread may have been making one
+        key, holes = (os.getpid(), suffix, is_open), self._holes
+        with self.lock:
+            found = holes.pop(key, None) or Hole(self, suffix, is_open)
+            holes[key] = found
+            n_steps = [each.reach.n_steps + each.weighted.n_steps for each in holes.values()]
+            while len(n_steps) > MOST_HOLES or sum(n_steps[:-1]) > MOST_KEPT:
+                del holes[next(iter(holes))], n_steps[0]
+        return found
+
+    def forget(self) -> None:
+        """Forget all single states. Those still held remain usable."""
+        self.states.forget()
+        self.cells.forget()
+        for hole in self._holes.values():
+            hole.forget()
 
     def reach(self, pieces: Sequence[bytes], is_weighted: bool = False) -> Reach:
         """Which stacks come to the end of free bytes, given ones, and so on.
@@ -73,41 +98,34 @@ def has_reach(text: Any) -> bool:
 class Hole:
     """A suffix behind texts of one grammar.
 
-    pieces : the suffix; and b"" behind it if anything may follow. Free bytes come before each.
+    is_open : whether anything may follow the suffix. Free bytes come before it, and then behind it.
+    reach, weighted : which stacks come to the suffix; the same, and at which least costs.
+    endings : shortest middles.
     """
 
     def __init__(self, tables: Tables, suffix: bytes, is_open: bool) -> None:
         self.tables, self.suffix = tables, suffix
-        self.pieces = (suffix, b"") if is_open else (suffix,)
+        pieces = (suffix, b"") if is_open else (suffix,)
+        self.reach, self.weighted = tables.reach(pieces), tables.reach(pieces, True)
+        self.endings = Endings(partial(BridgeStates, self), tables.groups.vocabulary, tables.lock)
         self._verdicts: dict[tuple[Any, int], bool] = {}
-
-    @cached_property
-    def reach(self) -> Reach:
-        """Which stacks come to the suffix."""
-        return self.tables.reach(self.pieces)
-
-    @cached_property
-    def weighted(self) -> Reach:
-        """The same, and at which least costs."""
-        return self.tables.reach(self.pieces, True)
+        self._longest: dict[tuple[Any, int], int] = {}
 
     def leads(self, state: State) -> bool:
         """Whether some middle goes on from a state to the suffix."""
-        configuration, lexer_state, _ = state
-        found = self._verdicts.get((configuration, lexer_state))
+        found = self._verdicts.get(state[:2])
         if found is None:
             if self.tables.states.held > MAX_HELD:
+                self.tables.forget()
                 self.forget()
-            node = self.reach.graph.free(lexer_state)
-            found = self.tables.least(self.reach, node, state) < COSTLY
-            self._verdicts[configuration, lexer_state] = found
+            found = self.tables.least(self.reach, self.reach.graph.free(state[1]), state) < COSTLY
+            self._verdicts[state[:2]] = found
         return found
 
     def forget(self) -> None:
-        """Forget all single states. Those still held remain usable."""
-        self.tables.states.forget()
-        self.tables.cells.forget()
+        """Forget all single states."""
         self._verdicts.clear()
+        self._longest.clear()
         self.reach.forget()
 
     def read(self, state: State, data: bytes) -> State | None:
@@ -146,20 +164,34 @@ class Hole:
 
         Cost: a tabulation for each bit of the suffix's length.
         """
-        good, bad = 0, len(self.suffix) + 1
-        while bad - good > 1:
+        good, bad = self._longest.get(state[:2], 0), len(self.suffix) + 1
+        while bad - good > 1 and state[:2] not in self._longest:
             middle = (good + bad) // 2
-            reach = self.tables.reach((self.suffix[:middle], b""))
-            if self.tables.least(reach, reach.graph.free(state[1]), state) < COSTLY:
+            if self._can_follow(state, self.suffix[:middle])[0]:
                 good = middle
             else:
                 bad = middle
+        self._longest[state[:2]] = good
         return good
 
-    @cached_property
-    def endings(self) -> Endings:
-        """Shortest middles."""
-        return Endings(partial(BridgeStates, self), self.tables.groups.vocabulary)
+    def _can_follow(self, state: State, data: bytes) -> tuple[bool, int]:
+        """Whether bytes can come behind some middle, if anything may follow, and the cost."""
+        reach = self.tables.reach((data, b""))
+        return self.tables.least(reach, reach.graph.free(state[1]), state) < COSTLY, reach.n_steps
+
+    def could_stand(self, state: State, good: int) -> bytes:
+        """The bytes that can come behind some middle and so much of the suffix, ascending.
+
+        b"" under a layout, and where it takes more than `MOST_NAMED` targets to tell.
+        """
+        found, left = bytearray(), MOST_NAMED if self.tables.cells.layout is None else 0
+        for alike in filter(None, self.tables.states.lexer.by_class):
+            if left <= 0:
+                return b""
+            can, n_steps = self._can_follow(state, self.suffix[:good] + bytes(alike[:1]))
+            found += bytes(alike) if can else b""
+            left -= n_steps
+        return bytes(sorted(found))
 
 
 class BridgeStates(States):
@@ -169,7 +201,7 @@ class BridgeStates(States):
 
     def __init__(self, hole: Hole, spelling: Spelling | None = None) -> None:
         super().__init__(hole.tables.states.under, spelling)
-        self._hole, self._states = hole, hole.tables.states
+        self._hole, self._states, self.may_cut = hole, hole.tables.states, hole.tables.states.may_cut
         self._bounds: dict[Hashable, int] = {}
 
     def start(self, text: Any) -> State:
@@ -203,6 +235,9 @@ class BridgeStates(States):
 
     def after(self, state: State, data: bytes) -> State | None:
         return self._states.after(state, data)
+
+    def is_cut(self, state: State) -> bool:
+        return self._states.is_cut(state)
 
     def most_nodes(self, wanted: int) -> int:
         # BOUND: under a layout bounds leave out indentation, and a search may go far astray

@@ -150,17 +150,14 @@ class Graph:
     def _node(self, key: object, feeds: Feeds | None = None) -> int:
         found = self._number.get(key)
         if found is None:
-            found = self._number[key] = len(self.feeds)
-            self.feeds.append(feeds)
-            self._keys.append(key)
+            found = len(self._number)
+            self.feeds[found:], self._keys[found:] = [feeds], [key]
+            self._number[key] = found  # last, since an interrupt may come between
         return found
 
-    def free(self, state: int) -> int:
-        """The node of a middle that goes on in a lexer state."""
-        return self._free_node(0, frozenset(((state, b"", 0),)))
-
-    def _free_node(self, piece: int, starts: Starts) -> int:
-        return self._node(("free", piece, starts))
+    def free(self, state: int, piece: int = 0) -> int:
+        """The node of a middle, or of free bytes before another piece, in a lexer state."""
+        return self._node(("free", piece, frozenset(((state, b"", 0),))))
 
     def given(self, state: int, column: Column = FIRST_COLUMN) -> int:
         """The node of a middle that ends in a lexer state. column : of the newline under way."""
@@ -236,7 +233,7 @@ class Graph:
         """Let free bytes come, then a piece."""
         found = self._free[piece].closure(starts, mode)
         for outs, more, after in found.emits:
-            self._add(feeds, outs, self._free_node(piece, after), cost + more, ANYWHERE)
+            self._add(feeds, outs, self._node(("free", piece, after)), cost + more, ANYWHERE)
         least: dict[_Event, int] = {}
         for (state, _), more in found.ends:
             place = ANYWHERE if self._is_line(state) else FIRST_COLUMN
@@ -309,8 +306,7 @@ class Graph:
                 outs, (state, tape) = step
                 place = self.cells.step(place, byte) if self._is_line(state) else FIRST_COLUMN
             elif piece + 1 < len(self._pieces):
-                there = self._free_node(piece + 1, frozenset(((state, b"", 0),)))
-                yield state, tape, at, place, ((), there, place)
+                yield state, tape, at, place, ((), self.free(state, piece + 1), place)
                 return
             elif lexer.end_output[state] == RESTART:
                 fallback = lexer.fallback[state]

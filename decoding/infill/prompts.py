@@ -31,7 +31,9 @@ def hole_tokens(model: Any, prefix: str, suffix: str) -> list[int] | None:
     for form in FORMS:
         if all(mark in ids for mark in form) and callable(model.tokenizer):
             first, second = (prefix, suffix) if len(form) == 3 else (suffix, prefix)
-            texts = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in (first, second)]
+            # a mark in somebody's text is text
+            how = {"add_special_tokens": False, "split_special_tokens": True}
+            texts = [model.tokenizer(text, **how)["input_ids"] for text in (first, second)]
             begin, (before, between, *behind) = model.tokenizer("")["input_ids"], [ids[mark] for mark in form]
             return [*model.begin, *begin, before, *texts[0], between, *texts[1], *behind]
     return None

@@ -38,7 +38,7 @@ from maskwright.decoding.endings.ending_parser import EndingParser, Frame
 from maskwright.decoding.infill.lexical import NOWHERE, Feeds, Graph
 
 MOST_STEPS = 4_000_000
-"""BOUND: the targets that are settled for one suffix; some 10 us and 300 bytes each."""
+"""BOUND: the targets that are settled for a question, and kept; some 10 us and 300 bytes each."""
 
 Target: TypeAlias = tuple[int, int, int, int]
 """A node, a nonterminal, how many cells to discard before it is pushed, and the stack's guard."""
@@ -93,24 +93,34 @@ class _Asked:
 
 
 class Reach:
-    """Which stacks come to the end of a lexical graph."""
+    """Which stacks come to the end of a lexical graph.
+
+    n_steps : the targets that are settled and kept.
+
+    INVARIANT: but for `_is_asking` nothing is half made, so all that was settled is final.
+    """
 
     def __init__(self, parser: EndingParser, graph: Graph) -> None:
         self._parser, self.graph = parser, graph
         self._state, self._guards = graph.cells.state, graph.guards
         self._may_skip = 1 << parser.n_columns
-        self._entries: dict[tuple[int, int], _Entry] = {}
-        self._read: dict[tuple[Target, int], _Entry] = {}
-        self._agenda: list[tuple[int, int, int, Target, _Entry]] = []
         self._wholes: dict[tuple[int, int], int] = {}
         self._number: dict[tuple[int, int], int] = {}
         self._feeds: list[tuple[int, Feeds, int]] = []
         self._known: dict[tuple[Target, int], int] = {}
-        self.n_steps = self._n_pushed = 0
+        self._drop()
 
     def forget(self) -> None:
         """Forget what is known of single stacks."""
         self._known.clear()
+
+    def _drop(self) -> None:
+        """Forget all targets."""
+        self._entries: dict[tuple[int, int], _Entry] = {}
+        self._read: dict[tuple[Target, int], _Entry] = {}
+        self._agenda: list[tuple[int, int, int, Target, _Entry]] = []
+        self.n_steps = self._n_pushed = 0
+        self._is_asking = False
 
     # -- tabulation
 
@@ -121,8 +131,9 @@ class Reach:
         if found is None:
             feeds = self.graph.feeds[node]
             assert feeds is not None
-            found = self._number[key] = len(self._feeds)
-            self._feeds.append((node, feeds, columns))
+            found = len(self._number)
+            self._feeds[found:] = [(node, feeds, columns)]
+            self._number[key] = found
         return found
 
     def _entry(self, node: int, cell: int) -> _Entry:
@@ -141,9 +152,7 @@ class Reach:
             for skip in [each for each in feeds if each < 0]:
                 for guard in self._guards.below(-1 - skip, entry.cell):
                     for then, cost in feeds[skip]:
-                        masked = self._whole(then, entry.cell)
-                        if masked != NOWHERE:
-                            self._ask(entry, masked, entry.cell, cost, guard, True)
+                        self._ask(entry, self._whole(then, entry.cell), entry.cell, cost, guard, True)
         default = parser.default[cell] if columns else NOWHERE
         if default >= 0:
             self._reduce(entry, node, columns, default)
@@ -154,7 +163,7 @@ class Reach:
                     above = target
                     if then in self.graph.block_of:
                         above = self.graph.cells.cell(target, self.graph.block_of[then])
-                    self._ask_unmasked(entry, then, above, cost)
+                    self._ask(entry, self._whole(then, above), above, cost, 0, False)
         if parser.accepts[cell] and columns >> self.graph.end_column & 1:
             for _, cost in feeds[self.graph.end_column]:
                 self._offer(entry, DONE, cost)
@@ -174,12 +183,6 @@ class Reach:
         if target >= 0:
             self._ask(entry, masked, target, cost, guard, False)
 
-    def _ask_unmasked(self, entry: _Entry, node: int, cell: int, cost: int) -> None:
-        """Have an entry hear of what is known of a node of the graph and a cell above its own."""
-        masked = self._whole(node, cell)
-        if masked != NOWHERE:
-            self._ask(entry, masked, cell, cost, 0, False)
-
     def _whole(self, node: int, cell: int) -> int:
         """A node of the graph with all that it feeds; NOWHERE if that is nothing."""
         found = self._wholes.get((node, cell))
@@ -195,7 +198,7 @@ class Reach:
         """Have an entry hear of the targets of a node and a cell (`_Listener`)."""
         key = masked, cell, guard, is_same
         known = entry.heard.get(key)
-        if known is not None and known <= cost:
+        if masked == NOWHERE or (known is not None and known <= cost):
             return
         entry.heard[key] = cost
         asked = self._entry(masked, cell)
@@ -252,7 +255,6 @@ class Reach:
             elif target not in entry.costs:
                 self.n_steps += 1
                 if self.n_steps > MOST_STEPS:
-                    agenda.clear()
                     raise LimitError(
                         f"whether the suffix can follow takes more than {MOST_STEPS:,} steps to find out: give a shorter suffix, or "
                         "ask only where the middle may end (exact=False)"
@@ -267,7 +269,23 @@ class Reach:
         """The least free bytes with which one of some stacks comes to the end; COSTLY if none does.
 
         node : of the graph. Cost: O(1) for each frame that was not asked before, after the first.
+
+        Raises: LimitError if this question alone takes more than `MOST_STEPS`.
         """
+        if self._is_asking:  # the last question was interrupted, or goes on where the process forked
+            self._drop()
+        is_first, self._is_asking = not self._entries, True
+        try:
+            found = self._least(node, frames)
+        except LimitError:
+            self._drop()
+            if is_first:
+                raise
+            found = self.least(node, frames)
+        self._is_asking = False
+        return found
+
+    def _least(self, node: int, frames: tuple[Frame, ...]) -> int:
         found = COSTLY
         for frame in frames:
             masked = self._whole(node, frame.state)
@@ -286,7 +304,7 @@ class Reach:
         """What it costs that a stack does what a target says; COSTLY if it cannot."""
         known = self._known
         found = known.get((target, frame.number))
-        agenda = [] if found is not None else [self._begun(target, frame)]
+        agenda = [] if found is not None else [self._begin(target, frame)]
         while agenda:
             asked = agenda[-1]
             while (step := asked.step or next(asked.steps, None)) is not None and step[1] < asked.least:
@@ -296,7 +314,7 @@ class Reach:
                 elif asked.frame.below is not None:
                     rest = known.get((after, asked.frame.below.number))
                     if rest is None:
-                        agenda.append(self._begun(after, asked.frame.below))
+                        agenda.append(self._begin(after, asked.frame.below))
                         break
                     asked.least = min(asked.least, cost + rest)
                 asked.step = None
@@ -306,14 +324,11 @@ class Reach:
         assert found is not None
         return found
 
-    def _begun(self, target: Target, frame: Frame) -> _Asked:
-        return _Asked(target, frame, iter(self._behind(target, frame.state).items()))
-
-    def _behind(self, target: Target, cell: int) -> dict[Target, int]:
-        """What a target asks of the stack below, once it has read a cell."""
-        entry = self._read.get((target, cell))
+    def _begin(self, target: Target, frame: Frame) -> _Asked:
+        """Let a target read the cell on top, and see what it asks of the stack below."""
+        entry = self._read.get((target, frame.state))
         if entry is None:
-            entry = self._read[target, cell] = _Entry(cell)
+            entry = self._read[target, frame.state] = _Entry(frame.state)
             self._over(entry, target, 0)
             self._saturate()
-        return entry.costs
+        return _Asked(target, frame, iter(entry.costs.items()))

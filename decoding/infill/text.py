@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_boolean, clip, need_choice
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
-from maskwright.decoding.endings._ending_kernels import COSTLY
 from maskwright.decoding.endings.ending import Ending, Endings
 from maskwright.decoding.endings.ending_parser import State
 from maskwright.decoding.endings.states import TextStates
@@ -20,28 +19,13 @@ from maskwright.decoding.engine import arguments, constants
 from maskwright.decoding.engine.arguments import text_bytes
 from maskwright.decoding.engine.state import LIMITS, TextState, listed_bytes
 from maskwright.decoding.engines import open_text
-from maskwright.decoding.infill.hole import Hole, has_reach, tables_of
+from maskwright.decoding.infill.hole import has_reach, tables_of
 from maskwright.maskstore.vocabulary.masks import tokens_of, words_of
 
 Words = npt.NDArray[np.int32]
 
 _LOOK = 32
 """The bytes of a suffix that are read first: most that are refused are refused there."""
-
-
-class Suffix(NamedTuple):
-    """What comes behind a middle.
-
-    data : its bytes. is_open : whether anything may follow them, since some were left out.
-    left_out : these. hole : what still comes to it; None if only the middle's end is asked about.
-    endings : shortest middles.
-    """
-
-    data: bytes
-    is_open: bool
-    left_out: bytes
-    hole: Hole | None
-    endings: Endings
 
 
 class _Place:
@@ -62,18 +46,17 @@ class Kept(NamedTuple):
     """What a pickle keeps beside the text itself: its start, the suffix, what was said, its end."""
 
     start: Any
-    data: bytes
+    suffix: bytes
+    is_exact: bool
     is_open: bool
     left_out: bytes
-    is_exact: bool
     said: list[int | bytes]
     n_places: int
     is_end: bool
 
     def held_by(self, text: TextState) -> MiddleText:
         """The middle, from the text behind it."""
-        start = text.copy().load(self.start)
-        found = MiddleText(start, suffix_of(start, self.data, self.is_open, self.left_out, self.is_exact))
+        found = MiddleText(text.copy().load(self.start), self.suffix, self.is_exact, self.is_open, self.left_out)
         found.base, found.said = text, self.said.copy()
         found.places = deque([_Place() for _ in range(self.n_places)], text.max_rollback + 1)
         if self.is_end:
@@ -85,14 +68,21 @@ class MiddleText(TextState):
     """One middle. Its bytes and tokens are those behind the prefix.
 
     base : the text without its suffix. places : after each token that can be taken back.
+    is_open : whether anything may follow the suffix, of which `left_out` was left out.
+    hole : what still comes to the suffix; None if only the middle's end is asked about.
     """
 
     said: list[int | bytes]
 
-    def __init__(self, base: TextState, suffix: Suffix) -> None:
+    def __init__(
+        self, base: TextState, suffix: bytes, is_exact: bool, is_open: bool = False, left_out: bytes = b""
+    ) -> None:
         super().__init__(base.store, base.max_rollback)
-        self.under = f"{base.under} before the suffix {clip(suffix.data)}" if suffix.data else base.under
-        self.suffix, self._start, self.left_out = suffix, base, suffix.left_out
+        self.under = f"{base.under} before the suffix {clip(suffix)}" if suffix else base.under
+        self._start, self.suffix, self.is_open, self.left_out = base, suffix, is_open, left_out
+        self.hole = tables_of(base.store).hole(suffix, is_open) if is_exact else None
+        states = partial(TextStates, base.under, None)
+        self._found = self.hole.endings if self.hole else Endings(states, base.store.vocabulary)
         self.reset()
 
     @property
@@ -106,10 +96,10 @@ class MiddleText(TextState):
     @property
     def state(self) -> State:
         """Where lexer and parser stand. There must be a hole."""
-        place, hole = self.places[-1], self.suffix.hole
-        assert hole is not None
+        place = self.places[-1]
+        assert self.hole is not None
         if place.state is None:
-            place.state = hole.tables.states.start(self.base)  # type: ignore[arg-type]
+            place.state = self.hole.tables.states.start(self.base)  # type: ignore[arg-type]
         return place.state
 
     def reset(self) -> None:
@@ -140,7 +130,7 @@ class MiddleText(TextState):
         """Read a token or bytes, if some middle goes on with them."""
         if self.is_finished():
             return constants.AFTER_END
-        hole, state = self.suffix.hole, None
+        hole, state = self.hole, None
         code = read(what, commit and hole is None)
         if hole is not None and code == constants.OK:
             with hole.tables.lock:
@@ -166,7 +156,7 @@ class MiddleText(TextState):
             return code
         if code == constants.DEAD_END:
             words[:] = 0
-        vocabulary, hole = self.store.vocabulary, self.suffix.hole
+        vocabulary, hole = self.store.vocabulary, self.hole
         n_words = self.store.n_words
         ends = words_of(list(vocabulary.eos), vocabulary.size).view(np.int32)
         words[:n_words] &= ~ends
@@ -192,13 +182,13 @@ class MiddleText(TextState):
         return place.can_end
 
     def _asked(self) -> bool:
-        data, is_open = self.suffix.data, self.suffix.is_open
+        data = self.suffix
         if not data:
-            return is_open or self.base.can_end()
+            return self.is_open or self.base.can_end()
         # PERF: a copy takes longer than to read what most suffixes are refused for
         if not self.base.reads(data[:_LOOK]):
             return False
-        if is_open:
+        if self.is_open:
             return self.base.reads(data)
         there = self.base.copy()
         return there.try_read(data) and there.can_end()
@@ -220,6 +210,9 @@ class MiddleText(TextState):
         found: TextState = other.copy()
         return found
 
+    def hand_to(self, place: TextState) -> TextState:
+        return self.copy()
+
     def copy(self) -> MiddleText:
         found = object.__new__(MiddleText)
         vars(found).update(vars(self))
@@ -230,14 +223,11 @@ class MiddleText(TextState):
         """As `TextState.dump`: of the text of a grammar, and what makes the middle of it."""
         if not hasattr(self.base, "texts"):
             raise MaskwrightError(f"a middle under {self.under} cannot be pickled; keep its prefix, suffix and tokens")
-        data, is_open, left_out, hole, _ = self.suffix
-        kept = Kept(
-            self._start.dump(), data, is_open, left_out, hole is not None, self.said, len(self.places), self.is_finished()
-        )  # fmt: skip
-        return *self.base.dump(), kept
+        middle = self._start.dump(), self.suffix, self.hole is not None, self.is_open, self.left_out
+        return *self.base.dump(), Kept(*middle, self.said, len(self.places), self.is_finished())
 
     def key(self) -> object:
-        return self.base.key(), self.is_finished(), self.suffix.data, self.suffix.is_open
+        return self.base.key(), self.is_finished(), self.suffix, self.is_open, self.hole is None
 
     # -- in words
 
@@ -255,36 +245,11 @@ class MiddleText(TextState):
     # -- endings
 
     def _endings(self) -> Endings:
-        return self.suffix.endings
-
-    def _asked_alone(self, ask: Callable[[], Any]) -> Any:
-        hole = self.suffix.hole
-        if hole is None:
-            return ask()
-        with hole.tables.lock:
-            return ask()
+        return self._found
 
     def short_ending(self) -> Ending:
-        """As `shortest_ending`."""
+        """As `shortest_ending`: the least text between here and the suffix."""
         return self.shortest_ending()
-
-    def shortest_ending(self) -> Ending:
-        """The least text between here and the suffix."""
-        found: Ending = self._asked_alone(super().shortest_ending)
-        return found
-
-    def min_bytes_left(self) -> int:
-        found: int = self._asked_alone(super().min_bytes_left)
-        return found
-
-
-def suffix_of(text: TextState, data: bytes, is_open: bool, left_out: bytes, is_exact: bool) -> Suffix:
-    """What is known of a suffix behind texts like this one."""
-    if is_exact:
-        hole = Hole(tables_of(text.store), data, is_open)
-        return Suffix(data, is_open, left_out, hole, hole.endings)
-    endings = Endings(partial(TextStates, text.under, None), text.store.vocabulary)
-    return Suffix(data, is_open, left_out, None, endings)
 
 
 def middle_of(
@@ -299,7 +264,8 @@ def middle_of(
         is left out is in `left_out`, and anything may stand there.
 
     Raises: DeadEndError if there is no middle, with the byte of the suffix that is impossible;
-    MaskwrightError if exact masks are asked for where they cannot be told, or for a composition.
+    MaskwrightError if exact masks are asked for where they cannot be told, or a cut without them,
+    or for a composition.
 
     Cost: a tabulation of the suffix, if exact; one for each bit of its length if it is broken.
     """
@@ -307,27 +273,34 @@ def middle_of(
         raise MaskwrightError(
             f"{text.under}: a middle is for one grammar, schema or pattern, and this is a composition"
         )
+    if exact is False and if_broken == "cut":
+        raise MaskwrightError(
+            "if_broken='cut' takes what can follow some middle, and with exact=False nobody knows what can: leave one of them out"
+        )
     can_tell = exact is not False and has_reach(text)
-    if not can_tell and (exact or (exact is None and if_broken == "cut")):
+    if not can_tell and (exact or if_broken == "cut"):
         raise MaskwrightError(
             f"{text.under}: which tokens lead to a suffix can be told of grammars only, and only if a newline may have any column and the "
             "rules have brackets in pairs, so that neither exact=True nor if_broken='cut' can be had; with exact=False a middle ends where "
             "it may, and may run into a dead end before"
         )
-    if not can_tell:
-        return MiddleText(text, suffix_of(text, suffix, False, b"", False))
-    found = MiddleText(text, suffix_of(text, suffix, False, b"", True))
-    hole = found.suffix.hole
-    assert hole is not None
+    found = MiddleText(text, suffix, can_tell)
+    if (hole := found.hole) is None:
+        return found
     with hole.tables.lock:
         if hole.leads(found.state):
             return found
         good = hole.longest_suffix(found.state)
         if if_broken == "cut":
-            line = suffix.rfind(b"\n", 0, good) + 1
-            good = line or good
-            return MiddleText(text, suffix_of(text, suffix[:good], True, suffix[good:], True))
-    raise DeadEndError(_no_middle(found, suffix, good))
+            good = suffix.rfind(b"\n", 0, good) + 1 or good
+            return MiddleText(text, suffix[:good], True, True, suffix[good:])
+        why = "all of it can follow, but the text may not end behind it"
+        if good < len(suffix):
+            could = hole.could_stand(found.state, good)
+            why = f"whatever comes before, {_at(suffix, good)}" + (f"; {listed_bytes(could)} could" if could else "")
+    raise DeadEndError(
+        f"{text.under}: no middle leads to the suffix: {why}. Correct the suffix, or take what can follow of it (if_broken='cut')"
+    )
 
 
 def open_middle(
@@ -367,20 +340,3 @@ def _at(data: bytes, good: int) -> str:
     line, column = data.count(b"\n", 0, good) + 1, good - data.rfind(b"\n", 0, good)
     behind = f", behind {data[max(0, good - 20) : good]!r}" if good else ""
     return f"{data[good : good + 1]!r} cannot stand at byte {good} of it, its line {line}:{column}{behind}"
-
-
-def _no_middle(middle: MiddleText, suffix: bytes, good: int) -> str:
-    """Why no middle leads to a suffix. good : the bytes of it that can follow some middle."""
-    there = f"{middle.base.under}: no middle leads to the suffix: "
-    do = "Correct the suffix, or take what can follow of it (if_broken='cut')"
-    if good == len(suffix):
-        return f"{there}all of it can follow, but the text may not end behind it. {do}"
-    hole, allowed = middle.suffix.hole, bytearray()
-    assert hole is not None
-    if hole.tables.cells.layout is not None:  # PERF: a tabulation of each takes too long there
-        return f"{there}whatever comes before, {_at(suffix, good)}. {do}"
-    for byte in range(256):
-        reach = hole.tables.reach((suffix[:good] + bytes((byte,)), b""))
-        if hole.tables.least(reach, reach.graph.free(middle.state[1]), middle.state) < COSTLY:
-            allowed.append(byte)
-    return f"{there}whatever comes before, {_at(suffix, good)}; {listed_bytes(bytes(allowed))} could. {do}"

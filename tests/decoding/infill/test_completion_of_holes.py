@@ -40,8 +40,11 @@ def test_what_cannot_be() -> None:
 class Words:
     """A tokenizer of words, which begins each prompt with 0."""
 
-    def __call__(self, text: str, add_special_tokens: bool = True) -> dict[str, list[int]]:
-        return {"input_ids": [0] * add_special_tokens + [100 + len(word) for word in text.split()]}
+    def __call__(
+        self, text: str, add_special_tokens: bool = True, split_special_tokens: bool = False
+    ) -> dict[str, list[int]]:
+        words = [7 if word in FORMS[0] and not split_special_tokens else 100 + len(word) for word in text.split()]
+        return {"input_ids": [0] * add_special_tokens + words}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -53,6 +56,23 @@ def test_forms_of_models(form: tuple[str, ...]) -> None:
     assert hole_tokens(model, "a bb", "ccc") == [1, 0, marks[0], *first, marks[1], *second, *marks[2:]]
     model.vocabulary.special = dict(list(special.items())[1:])
     assert hole_tokens(model, "a bb", "ccc") is None
+
+
+def test_marks_in_a_text_are_text() -> None:
+    """Also with a tokenizer of transformers."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    letters = {letter: n for n, letter in enumerate("<|fim_dlepr>xsuaync")}
+    plain = Tokenizer(models.BPE(letters, []))
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=plain, extra_special_tokens=list(FORMS[0]))
+    special = {tokenizer.convert_tokens_to_ids(mark): mark for mark in FORMS[0]}
+    model = SimpleNamespace(vocabulary=SimpleNamespace(special=special), tokenizer=tokenizer, begin=())
+    found = hole_tokens(model, "a<|fim_middle|>", "<|fim_suffix|>")
+    assert found is not None
+    assert [special[token] for token in found if token in special] == list(FORMS[0])
+    assert tokenizer("<|fim_middle|>")["input_ids"] == [found[-1]]
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import maskwright as mw
 from maskwright.decoding.endings._ending_kernels import COSTLY
-from maskwright.decoding.infill.hole import Hole, tables_of
-from maskwright.decoding.infill.text import MiddleText, Suffix
+from maskwright.decoding.infill.hole import tables_of
+from maskwright.decoding.infill.text import MiddleText
 from maskwright.decoding.matcher import Matcher
 
 BYTES = mw.Vocabulary.from_tokens([b"</s>", *(bytes([b]) for b in range(256))], eos=[0])
@@ -176,7 +176,7 @@ def test_what_can_come_to_the_suffix(name: str, lexing: Any) -> None:
     yes = no = 0
     for _ in range(10):
         suffix = random_suffix(rng, samples, alphabet)
-        hole = Hole(tables_of(store), suffix, False)
+        hole = tables_of(store).hole(suffix, False)
         good = []
         for at, matcher in enumerate(matchers):
             after = matcher.fork()
@@ -205,7 +205,7 @@ def test_what_can_come_to_the_suffix(name: str, lexing: Any) -> None:
                 continue
             if at not in can or rng.random() < 0.05:
                 # what was not explored so far is proved by a bridge; a shorter one must not be there
-                there = Matcher.of(MiddleText(matcher.text.copy(), Suffix(suffix, False, b"", hole, hole.endings)))
+                there = Matcher.of(MiddleText(matcher.text.copy(), suffix, True))
                 bridge = there.shortest_ending().data
                 after = matcher.fork()
                 assert after.try_bytes(bridge + suffix) and after.is_accepting()

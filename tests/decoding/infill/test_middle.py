@@ -6,12 +6,15 @@ import copy
 import json
 import pickle
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
 import maskwright as mw
+from maskwright.decoding.engine import constants
+from maskwright.decoding.infill import hole, reach
 from maskwright.decoding.infill import text as infill_text
 from maskwright.decoding.infill.check import check_hole, offset_of
 from maskwright.decoding.infill.groups import Groups
@@ -226,11 +229,72 @@ def test_a_hole_is_checked() -> None:
 
 
 def test_a_limit_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.decoding.infill import reach
-
     monkeypatch.setattr(reach, "MOST_STEPS", 10)
     with pytest.raises(mw.LimitError, match="more than 10 steps"):
         store().matcher(prefix="[", suffix="1, 2, 3]")
+
+
+@pytest.mark.parametrize("prefix, suffix", [("[", "3], 1]"), ('[{"a": [1', "3}]")])
+def test_a_limit_leaves_no_wrong_answers(monkeypatch: pytest.MonkeyPatch, prefix: str, suffix: str) -> None:
+    """Whatever was given up before, each question has its answer, or is given up too."""
+    asked = (mw.Matcher.allowed_tokens, mw.Matcher.shortest_ending, mw.Matcher.min_bytes_left)
+    whole = store().matcher(prefix=prefix, suffix=suffix)
+    wanted = [ask(whole) for ask in asked]  # type: ignore[operator]
+    monkeypatch.setattr(hole, "MOST_KEPT", 0)
+    n_answers = n_limits = 0
+    for most in range(20, 420, 40):
+        store().matcher(suffix="1")  # so that nothing of the other suffix is kept
+        monkeypatch.setattr(reach, "MOST_STEPS", most)
+        try:
+            matcher = store().matcher(prefix=prefix, suffix=suffix)
+            for _ in range(20):
+                for ask, answer in zip(asked, wanted, strict=True):
+                    try:
+                        assert ask(matcher) == answer  # type: ignore[operator]
+                        n_answers += 1
+                    except mw.LimitError:
+                        n_limits += 1
+        except mw.LimitError:
+            n_limits += 1
+        monkeypatch.undo()
+        monkeypatch.setattr(hole, "MOST_KEPT", 0)
+    assert n_answers > 50 and n_limits > 50
+
+
+def test_a_long_life_meets_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps are counted for each question: tables that grow too large are made again."""
+    matcher = store().matcher(prefix="[", suffix=' , [true, {"b": null}]]')
+    most, n_steps = matcher.text.hole.reach.n_steps + 20, []  # type: ignore[attr-defined]
+    monkeypatch.setattr(reach, "MOST_STEPS", most)
+    for data in (b"1", b", 2", b', {"a": [', b'{"c": ["', b'"]', b"}", b"]}", b", [[[[1", b"]]]", b"]"):
+        matcher.advance_bytes(data)
+        assert matcher.allowed_tokens()
+        n_steps.append(matcher.text.hole.reach.n_steps)  # type: ignore[attr-defined]
+    assert any(after < before for before, after in pairwise(n_steps)) and max(n_steps) <= most
+
+
+def test_an_interrupted_question_leaves_no_wrong_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = store().matcher(prefix="[", suffix="7], 7]")
+    whole, n = matcher.allowed_tokens(), 0
+    table: Any = matcher.text.hole.reach  # type: ignore[attr-defined]
+    expand = table._expand
+
+    def interrupted(*arguments: Any) -> None:
+        nonlocal n
+        n += 1
+        if n % 5 == 0:
+            raise KeyboardInterrupt
+        expand(*arguments)
+
+    for _ in range(10):
+        table._drop()
+        table.forget()
+        matcher.text.hole._verdicts.clear()  # type: ignore[attr-defined]
+        monkeypatch.setattr(table, "_expand", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            matcher.allowed_tokens()
+        monkeypatch.undo()
+        assert matcher.allowed_tokens() == whole
 
 
 def test_first_readings_are_short() -> None:
@@ -243,3 +307,88 @@ def test_first_readings_are_short() -> None:
 def test_deep_stacks() -> None:
     deep = store().matcher(prefix="[" * 1_500, suffix="]" * 1_500)
     assert deep.shortest_ending().data == b""
+
+
+def test_rules_may_be_long() -> None:
+    """One of 450 symbols, under a layout, whose brackets are counted."""
+    text = 'start: s+\ns: "i" _NL _IN s+ _DE | "a" ' + '"b" ' * 450 + "_NL\n_NL: /(\\n *)+/\n%declare _IN _DE"
+    grammar = mw.parse_grammar(text, layout=mw.Indenter("_NL", "_IN", "_DE"))
+    matcher = mw.build_store(grammar, "python-tiny").matcher(prefix="i\n a", suffix="b" * 449 + "\n", exact=True)
+    assert matcher.min_bytes_left() == 1
+
+
+def test_what_could_stand_in_a_suffix_is_said_where_it_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables, steps = tables_of(store()), list[int]()
+    least = reach.Reach.least
+
+    def counted(table: Any, *arguments: Any) -> int:
+        assert tables.lock._is_owned()  # type: ignore[attr-defined]
+        found = least(table, *arguments)
+        steps.append(table.n_steps)
+        return found
+
+    monkeypatch.setattr(reach.Reach, "least", counted)
+    with pytest.raises(mw.DeadEndError, match=r"b'3' cannot stand at byte 5 of it.*',', '\]' could\."):
+        store().matcher(prefix="[", suffix="1,\n2 3]")
+    few = len(steps)
+    assert few <= 1 + 3 + sum(map(bool, tables.states.lexer.by_class))  # bits of the length, and classes of bytes
+    values = ", ".join(f'{{"k{n}": [{n}, true]}}' for n in range(60))
+    with pytest.raises(mw.DeadEndError, match=f"b'3' cannot stand at byte {len(values) + 1} of it") as error:
+        store().matcher(prefix="[", suffix=values + " 3]")
+    assert "could" not in str(error.value)
+    n_bits = (len(values) + 3).bit_length()
+    assert sum(steps[few + 1 + n_bits :]) <= hole.MOST_NAMED + max(steps)
+
+
+def test_a_matcher_becomes_a_middle_and_a_plain_one_again() -> None:
+    for name in ("json", "schema"):
+        matcher, middle = store(name).matcher(), store(name).matcher(prefix="[1, ", suffix="2]")
+        middle.advance_bytes(b"3, ")
+        matcher.become(middle)
+        assert matcher.said() == b"3, " and matcher.is_accepting()
+        matcher.advance_bytes(b"4, ")
+        assert middle.said() == b"3, " and matcher.is_accepting()
+        matcher.become(store(name).matcher())
+        matcher.advance_bytes(b"[3")
+        assert not matcher.is_accepting()
+
+
+def test_a_cut_needs_exact_masks() -> None:
+    for name in ("json", "schema"):
+        with pytest.raises(mw.MaskwrightError, match="with exact=False nobody knows what can"):
+            store(name).matcher(prefix="[", suffix="1 2]", exact=False, if_broken="cut")
+
+
+def test_keys_tell_exact_masks_from_others() -> None:
+    exact, other = (store().matcher(prefix="{", suffix=": 1}", exact=each) for each in (True, False))
+    assert exact.allowed_tokens() != other.allowed_tokens()
+    assert exact.text.key() != other.text.key() == other.fork().text.key()
+
+
+def test_a_search_that_was_cut_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more `a` has more readings than are followed, and all middles have it."""
+    text = 's: "a" s "a" | "a"\nstart: s "."'
+    ambiguous = mw.build_store(mw.parse_grammar(text, conflicts="all"), "python-tiny")
+    matcher = ambiguous.matcher(prefix="a" * 16, suffix=".")
+    monkeypatch.setattr(constants, "MAX_STACKS", len(matcher.text.state[0].frames))  # type: ignore[attr-defined]
+    with pytest.raises(mw.LimitError, match="too many readings"):
+        matcher.shortest_ending()
+
+
+def test_labels_take_little_memory() -> None:
+    labels = tables_of(store()).groups.labels(1)
+    assert labels.dtype == np.int32
+
+
+def test_matchers_of_a_suffix_share_its_tables() -> None:
+    one = store().matcher(prefix='["', suffix="11]")
+    one.shortest_ending()
+    first: Any = one.text
+    second: Any = store().matcher(prefix='{"a": [', suffix="11]}").text
+    assert second.hole is not first.hole
+    again: Any = store().matcher(prefix="[2, ", suffix="11]").text
+    assert again.hole is first.hole and again.hole.weighted.n_steps
+    for n in range(hole.MOST_HOLES):
+        store().matcher(prefix="[", suffix=f"{20 + n}]")
+    last: Any = store().matcher(prefix="[", suffix="11]").text
+    assert last.hole is not first.hole and len(tables_of(store())._holes) == hole.MOST_HOLES
