@@ -104,7 +104,7 @@ def random_store(make: Any, seed: int) -> Any:
 @pytest.mark.parametrize(
     ("make", "seed"),
     [
-        *share([(make, seed) for seed in range(100, 160) for make in MAKERS], 8 * len(MAKERS)),
+        *share([(make, seed) for seed in range(100, 160) for make in MAKERS], 4 * len(MAKERS)),
         *share([("graph", seed) for seed in range(30)], 5),
     ],
 )

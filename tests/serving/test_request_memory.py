@@ -57,8 +57,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[RequestCompiler]:
     ("kind", "n", "rounds"),
     [
         ("json", 40, 10),
-        ("regex", 40, 10),
-        ("choice", 40, 10),
+        pytest.param("regex", 40, 10, marks=pytest.mark.slow),
+        pytest.param("choice", 40, 10, marks=pytest.mark.slow),
         pytest.param("grammar", 30, 8, marks=pytest.mark.slow),
         pytest.param("gbnf", 30, 8, marks=pytest.mark.slow),
         pytest.param("llguidance", 30, 8, marks=pytest.mark.slow),

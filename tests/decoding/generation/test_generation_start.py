@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from shares import share
 
 import maskwright as mw
 
@@ -34,7 +35,7 @@ OBJECT = {"type": "object", "additionalProperties": False}
 @pytest.mark.parametrize(
     "options", [{}, {"opportunistic": True}, {"fast_forward": True}, {"temperature": 1.0}], ids=str
 )
-@pytest.mark.parametrize("constraint", ["json", "c", "java", "lark:python", "go"])
+@pytest.mark.parametrize("constraint", share(["json", "c", "java", "lark:python", "go"], 2))
 def test_no_text_of_the_library_begins_with_ignored_white_space(constraint: str, options: dict[str, Any]) -> None:
     """In Go a line feed is a token of the language, in `python` a blank line is."""
     begin = written(constraint, **options)[:1]

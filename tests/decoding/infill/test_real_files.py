@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from library_cases import records
+from shares import share
 
 import maskwright as mw
 
@@ -19,7 +20,10 @@ def store(name: str) -> Any:
     return mw.build_store(name, BYTES)
 
 
-@pytest.mark.parametrize(("name", "n", "most"), [("json", 40, 5_000), ("go", 3, 2_000), ("python", 25, 5_000)])
+@pytest.mark.parametrize(
+    ("name", "n", "most"),
+    share([("json", 40, 5_000), ("go", 3, 2_000), ("python", 8, 3_000), ("python", 40, 5_000)], 3),
+)
 def test_true_middles_come(name: str, n: int, most: int) -> None:
     rng = random.Random(name)
     n_files = n_bridges = 0

@@ -102,9 +102,9 @@ CASES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ["{" + ",".join(f'"{"rk"[i % 2]}{i}":"x"' for i in range(10)) + "}", "{}"],
     ),
     "choices": (
-        {"type": "object", "allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(12)]},
-        ["{" + ",".join(f'"{"ab"[i % 2]}{i}":0' for i in range(12)) + "}"],
-        ["{" + ",".join(f'"{"ab"[i % 2]}{i}":0' for i in range(11)) + ",\"c11\":1}", "{}"],
+        {"type": "object", "allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(11)]},
+        ["{" + ",".join(f'"{"ab"[i % 2]}{i}":0' for i in range(11)) + "}"],
+        ["{" + ",".join(f'"{"ab"[i % 2]}{i}":0' for i in range(10)) + ",\"c10\":1}", "{}"],
     ),
 }  # fmt: skip
 

@@ -12,6 +12,7 @@ from counted_schemas import counted_schema, counted_value
 from json_endings import JsonEndings
 from naive_json_texts import is_text_of
 from schema_masks import SPACINGS, follow
+from shares import share
 
 import maskwright as mw
 from maskwright.analysis.errors import LimitError, SchemaError
@@ -45,11 +46,11 @@ def test_whole_texts(is_unique: bool) -> None:
     assert n_legal > 25
 
 
-@pytest.mark.parametrize("is_unique", [False, True])
-def test_every_legal_beginning_has_an_ending(is_unique: bool) -> None:
+@pytest.mark.parametrize(("is_unique", "n"), share([(False, 10), (True, 10), (False, 40), (True, 40)], 2))
+def test_every_legal_beginning_has_an_ending(is_unique: bool, n: int) -> None:
     rng = random.Random(8)
     n_endings = 0
-    for schema, graph in graphs(is_unique, 25):
+    for schema, graph in graphs(is_unique, n):
         endings = JsonEndings(Texts(graph))
         for _ in range(4):
             text = json.dumps(counted_value(rng)).encode()
@@ -63,7 +64,7 @@ def test_every_legal_beginning_has_an_ending(is_unique: bool) -> None:
                     ending = endings.shortest(readings).data
                     n_endings += 1
                     assert is_text_of(graph, text[: at + 1] + ending), (schema, text[: at + 1], ending)
-    assert n_endings > 30
+    assert n_endings > n
 
 
 @pytest.mark.parametrize("is_unique", [False, True])

@@ -237,7 +237,7 @@ def check(seed: int) -> int:
     return n_masks
 
 
-@pytest.mark.parametrize("seeds", share(parts(10_000, 50), 1))
+@pytest.mark.parametrize("seeds", share(parts(10_000, 20), 1))
 def test_masks_are_those_of_the_interpreter_and_lead_to_endings(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "MOST_NAMED", keys.MOST_NAMED)  # restored behind the test
     n_masks = 0

@@ -83,7 +83,7 @@ def free() -> dict[str, SchemaStore]:
     return {name: build_schema_store(mw.load_schema({}, whitespace=name), VOCABULARY) for name in names}
 
 
-@pytest.mark.parametrize("seeds", share(parts(60, 12), 1))
+@pytest.mark.parametrize("seeds", share(parts(60, 4), 1))
 def test_styles_take_what_programs_write(seeds: range, free: dict[str, SchemaStore]) -> None:
     for seed in seeds:
         rng = random.Random(seed)

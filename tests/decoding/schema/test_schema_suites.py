@@ -59,7 +59,7 @@ def compare(name: str, choose: str) -> int:
     return n
 
 
-@pytest.mark.parametrize("draft", share(sorted(DRAFTS, key=lambda draft: draft not in ("draft4", "draft2020-12")), 2))
+@pytest.mark.parametrize("draft", share(sorted(DRAFTS, key=lambda draft: draft != "draft2020-12"), 1))
 def test_the_suite(draft: str) -> None:
     assert compare("json_schema_test_suite", draft) > 300
 

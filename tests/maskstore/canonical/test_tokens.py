@@ -17,7 +17,11 @@ from maskwright.maskstore.canonical import CanonicalTokens, load_canonical
 from maskwright.maskstore.vocabulary import load_vocabulary
 from maskwright.maskstore.vocabulary.encoders import load_encoder
 
-NAMES = ("python-tiny", "mistral-7b-v0.1", pytest.param("tekken", marks=pytest.mark.slow))
+NAMES = (
+    "python-tiny",
+    pytest.param("mistral-7b-v0.1", marks=pytest.mark.slow),
+    pytest.param("tekken", marks=pytest.mark.slow),
+)
 PACKAGE = {"python-tiny": "tokenizers", "mistral-7b-v0.1": "sentencepiece", "tekken": "tiktoken"}
 TEXTS = (
     "def f(x):\n    return x + 1  # no  more\n\n\n",

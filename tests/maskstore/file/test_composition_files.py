@@ -122,7 +122,7 @@ def narrowings() -> list[dict[str, Any]]:
     return [*said, {"json_schema": ARGUMENTS, "excludes": ["bad", "if"]}]
 
 
-@pytest.mark.parametrize("how", narrowings(), ids=lambda how: f"{how.get('style')}-{len(how)}")
+@pytest.mark.parametrize("how", every(4, narrowings()), ids=lambda how: f"{how.get('style')}-{len(how)}")
 def test_parts_of_schemas_come_back(tmp_path: Path, how: dict[str, Any]) -> None:
     tag = {"type": "structural_tag", "format": {"type": "json_schema", **how}}
     vocabulary = mw.load_vocabulary("python-tiny")
