@@ -79,14 +79,14 @@ class Batch(Shared):
             if size < 1:
                 raise MaskwrightError(f"size is {clip(size)}; expected at least 1")
             states, self.many, n_threads = open_texts(store, size, max_rollback, min(n_threads, size))
-        self._texts = [Matcher.of(state) for state in states]
+        self._states, self._texts = states, [Matcher.of(state) for state in states]
         self.store, self._is_mixed = (store[0] if is_mixed else store), is_mixed
         self.size, self.max_rollback, self._n_threads = len(states), max_rollback, n_threads
         self._cuts = [self.size * i // n_threads for i in range(n_threads + 1)]
         self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
         self._process = os.getpid()
         self._apart: set[int] = set()
-        """Slots that may hold names: an engine that works on all texts at once leaves these out."""
+        """Slots that may be apart (`TextState.is_apart`)."""
         self._results, self._n_words = np.zeros(self.size, np.int32), self.store.n_words
         self._checked: Any = NO_BITMASK
         self._words = np.zeros((0, 0), np.int32)
@@ -167,9 +167,9 @@ class Batch(Shared):
         return failure
 
     def _held_apart(self) -> list[int]:
-        """The slots that hold names, in order."""
+        """The slots that hold names, or middles, in order."""
         if self._apart:
-            self._apart = {slot for slot in self._apart if self._texts[slot].holds_names}
+            self._apart = {slot for slot in self._apart if self._texts[slot].text.is_apart}
         return sorted(self._apart)
 
     def _in_threads(self, work: Callable[[int, int], _T]) -> list[_T]:
@@ -332,17 +332,32 @@ class Batch(Shared):
     def copy(self, source: int, target: int) -> None:
         """Make one slot's text, with its history and its store, a copy of another's (beams).
 
-        source, target : the slot to copy from, and the slot to overwrite.
-
-        Raises: MaskwrightError if a slot is out of range; LimitError if the texts take too much
-        memory.
+        Raises: as `put`.
         """
-        source, target = self._slot(source), self._slot(target)
-        self._apart.add(target)  # as in `restrict`
-        if self._texts[target].store is self._texts[source].store:
-            self._texts[target].become(self._texts[source])
-        else:
-            self._texts[target] = self._texts[source].fork()
+        self._put(self._slot(target), self._texts[self._slot(source)])
+
+    @alone
+    def put(self, slot: int, matcher: Matcher) -> None:
+        """Make a slot's text, with its history, a copy of a matcher's, such as one of a middle.
+
+        Middles are read and masked one after the other, behind the other texts; `reset` puts one
+        back to its start.
+
+        Raises: MaskwrightError if the slot is out of range, or the matcher's store is none of the
+        batch's; LimitError if the texts take too much memory.
+        """
+        if not any(matcher.store is store for store in self.stores):
+            raise MaskwrightError("a slot takes over texts of the batch's stores, and this matcher is of another one")
+        self._put(self._slot(slot), matcher)
+
+    def _put(self, slot: int, other: Matcher) -> None:
+        self._apart.add(slot)  # as in `restrict`
+        text = self._texts[slot]
+        if text.store is not other.store:
+            self._texts[slot] = other.fork()
+        elif text is not other:
+            text._use(self._states[slot])  # what the engine works on, in place of a middle
+            text.become(other)
 
     def restrict(self, slot: int, terminal: str, names: Iterable[str | bytes]) -> None:
         """Hold a terminal of one text to some names, see `Matcher.restrict`.
@@ -357,7 +372,7 @@ class Batch(Shared):
 
     @property
     def holds_names(self) -> bool:
-        """Whether a terminal of some text is held, here or before a token of its history."""
+        """Whether a terminal of some text is held, now or in its history, or it is a middle."""
         return bool(self._held_apart())
 
     @property
@@ -399,6 +414,6 @@ def _restored(cls: type[Batch], arguments: tuple[Any, ...], states: list[Any]) -
     batch = cls(*arguments)
     for slot, (text, state) in enumerate(zip(batch._texts, states, strict=True)):
         text._use(text.text.load(state))
-        if text.holds_names:
+        if text.text.is_apart:
             batch._apart.add(slot)
     return batch

@@ -205,16 +205,3 @@ def check_tables(stores: Sequence[Any]) -> None:
                 f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
                 "build all with the model's tokenizer"
             )
-
-
-__all__ = [
-    "ENGINES",
-    "MOST_TEXTS",
-    "Engine",
-    "Opened",
-    "check_tables",
-    "explain_after",
-    "open_text",
-    "open_texts",
-    "refuse_store",
-]

@@ -33,7 +33,7 @@ CEILINGS = {
     "analysis/regex": 3_350,
     "analysis/restrict": 1_050,
     "analysis/schema": 7_090,
-    "decoding": 1_200,
+    "decoding": 1_190,
     "decoding/adapters": 1_020,
     "decoding/composition": 2_050,
     "decoding/endings": 2_050,

@@ -72,6 +72,9 @@ class TextState(ABC):
     holds_names = False
     """Whether a terminal is held to names (`Matcher.restrict`)."""
 
+    is_apart = False
+    """Whether an engine that works on all texts of a batch at once leaves it out."""
+
     instead_of_names = "write the names into the constraint"
     """What to do instead of `restrict`."""
 

@@ -73,6 +73,7 @@ class MiddleText(TextState):
     """
 
     said: list[int | bytes]
+    is_apart = True
 
     def __init__(
         self, base: TextState, suffix: bytes, is_exact: bool, is_open: bool = False, left_out: bytes = b""

@@ -90,6 +90,7 @@ class NamedText(GrammarText):
 
     def __init__(self, texts: Texts, slot: int = 0, places: Iterable[Holding | None] = (None,)) -> None:
         super().__init__(texts, slot)
+        self.is_apart = True
         self.lexer = name_lexer(texts.store)
         self.places = deque(places, texts.max_rollback + 1)
         self._rows = np.zeros(layout.ROW_SIZE * (self.lexer.longest + _SPARE_ROWS), np.int32)

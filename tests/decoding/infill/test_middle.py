@@ -54,6 +54,46 @@ def test_a_middle_ends_where_the_whole_is_a_text() -> None:
     assert matcher.is_accepting() and matcher.said() == b""
 
 
+@pytest.mark.parametrize("name", ["json", "schema"])
+def test_middles_in_slots_of_a_batch_are_matchers(name: str) -> None:
+    made, n = store(name), 4
+    batch, words = made.batch(n), np.zeros((n, made.n_words), np.uint32)
+    row = np.zeros(made.n_words, np.uint32)
+    alone = [made.matcher() for _ in range(n)]
+    for slot, (prefix, suffix) in {1: (b"[1, 2", b"3]"), 3: (b"", b"7, 8]")}.items():
+        alone[slot] = made.matcher(prefix=prefix, suffix=suffix)
+        batch.put(slot, alone[slot])
+
+    def check() -> None:
+        batch.fill(words)
+        for slot, matcher in enumerate(alone):
+            matcher.fill(row)
+            assert np.array_equal(words[slot], row) and batch.is_accepting(slot) == matcher.is_accepting()
+
+    check()
+    for each in (b"[", b"1", b","):
+        token = made.vocabulary.tokens.index(each)
+        legal = [matcher.is_allowed(token) for matcher in alone]
+        batch.advance([token if is_legal else -1 for is_legal in legal])
+        for matcher, is_legal in zip(alone, legal, strict=True):
+            matcher.advance(token) if is_legal else None
+        check()
+    again = pickle.loads(pickle.dumps(batch)) if name == "json" else batch
+    again.copy(3, 0)
+    alone[0] = alone[3].fork()
+    again.put(3, again.store.matcher())  # a plain text again
+    alone[3] = made.matcher()
+    again.reset(1)
+    alone[1].reset()
+    batch = again
+    check()
+    assert batch.holds_names and not made.batch(2).holds_names
+    with pytest.raises(mw.MaskwrightError, match="this matcher is of another one"):
+        batch.put(0, store("even").matcher())
+    with pytest.raises(mw.MaskwrightError, match="slot 4 is out of range"):
+        batch.put(4, batch.store.matcher())
+
+
 def test_forks_and_pickles_go_on_by_themselves() -> None:
     matcher = store().matcher(max_rollback=3, prefix=b"[1, ", suffix=b"]")
     for data in (b"[2", b"]", b", ", b'"a'):
