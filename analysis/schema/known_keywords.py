@@ -49,6 +49,7 @@ WITH_ONE = frozenset({
     "unevaluatedProperties", "unevaluatedItems",
 })  # fmt: skip
 """Keywords whose value has schemas by names, in an array, or is one."""
+WITH_ANY = WITH_NAMED | WITH_LIST | WITH_ONE
 
 
 def schemas_of(keyword: str, value: Any) -> dict[tuple[str | int, ...], Any] | None:

@@ -79,7 +79,7 @@ class _Writer:
         self._literals: dict[tuple[bytes, ...], int] = {}
         self.out = out = _header(texts.spacing, self.era)
         out[layout.ESCAPES] = ESCAPES[texts.escapes]
-        self.shapes = [_united(shapes) for shapes in self.graph.nodes]
+        self.shapes = [one if len(one) <= layout.MOST_APART else _united(one) for one in self.graph.nodes]
         self.nodes = nodes = list[int]()  # the offset of each, whose shapes are written later; -1 for `NO_NODE`
         for shapes in self.shapes:
             nodes.append(len(out))
@@ -366,12 +366,12 @@ def _literals_in(shapes: Iterable[Shape]) -> Iterator[_Literal]:
             yield from ((KINDS[type(shape)], text) for text in shape.texts)
 
 
-def _united(shapes: tuple[Shape, ...]) -> list[Any]:
+def _united(shapes: tuple[Shape, ...]) -> tuple[Any, ...]:
     """The shapes of a node as they are written: a list of objects is their union."""
     simple = [shape for shape in shapes if isinstance(shape, Objects) and shape.is_simple]
     if len(simple) <= layout.MOST_APART:
-        return list(shapes)
-    return [*[shape for shape in shapes if not (isinstance(shape, Objects) and shape.is_simple)], simple]
+        return shapes
+    return *[shape for shape in shapes if not (isinstance(shape, Objects) and shape.is_simple)], simple
 
 
 def _header(spacing: Spacing, era: Era) -> list[int]:
