@@ -136,6 +136,49 @@ def test_drafts_are_told_from_tokens_behind_reasoning(stores: dict[str, Any]) ->
     assert budget.left == 49 and not budget._n_drafts
 
 
+@pytest.mark.parametrize("draft", ["", "Z"])
+def test_what_is_searched_of_a_draft_says_nothing_of_the_text(draft: str) -> None:
+    """Behind the draft no text ends in time, so that the next search there could wait; behind "q" one token can come."""
+    pieces = [bytes([byte]) for byte in range(256)]
+    vocabulary = mw.Vocabulary.from_tokens([*pieces, b""], eos=[256])
+    text = 'start: LETTER start "!!" | "qu" start "!!" | "Z" start LONG | "."\nLETTER: /[a-p]|[r-z]/\nLONG: /%{300}/'
+    store = mw.build_store(mw.parse_grammar(text), vocabulary)
+    request = SimpleNamespace(max_tokens=150, num_prompt_tokens=0, num_output_tokens=0)
+    matcher = ServerMatcher(store, None, vocabulary.size)
+    budget = TokenBudget(matcher, 16, request, 1000)
+    row = np.zeros(9, np.uint32)
+
+    def mask() -> set[int]:
+        assert matcher.fill_row(row) is None
+        budget.restrict(row)
+        return ids(row)
+
+    def read(token: int) -> None:
+        assert matcher.try_advance(token)
+        budget.read([token])
+
+    def write(token: int) -> None:
+        request.num_output_tokens += 1
+        read(token)
+
+    while (allowed := mask()) != {ord(".")} and budget._known[-1][2] != budget.left - 1:
+        assert ord("a") in allowed
+        write(ord("a"))
+    assert ord("q") in allowed and budget.left > 100
+    for byte in draft.encode():
+        read(byte)
+        mask()
+        matcher.rollback(1)
+        budget.rollback(1)
+    write(ord("q"))
+    assert mask() == {ord("u")}
+    write(ord("u"))
+    while not matcher.is_finished() and budget.left:
+        allowed = mask()
+        write(ord("a") if ord("a") in allowed else min(allowed))
+    assert matcher.is_finished()
+
+
 def test_a_text_that_begins_anew_knows_no_ending_of_the_old_one() -> None:
     store = mw.build_store(mw.load_regex("a{20}"), VOCABULARY)
     grammar, request = grammar_of(store, 24, reserve=2)

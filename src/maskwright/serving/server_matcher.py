@@ -275,6 +275,7 @@ def _spelling_without(vocabulary: Vocabulary, ends: frozenset[int]) -> Spelling:
 
 FEW = 16
 """Of how many tokens each is tried, at most: some hundred microseconds each."""
+_UNKNOWN: tuple[tuple[int, ...] | None, int, int] = (None, -1, -1)
 WINDOW = 8
 """From how many reserves before the end."""
 
@@ -296,7 +297,8 @@ class TokenBudget:
     vLLM adds tokens to the request before it hands them to the grammar; drafts it hands to the
     grammar alone, and takes them back.
 
-    INVARIANT: the last of `_endings` completes the text as it stands, or is None.
+    INVARIANT: the last of `_known` holds of the text as it stands, those before of what it was:
+    an ending that completes it, or None; the tokens left at the last search, and at the next one.
     """
 
     def __init__(self, matcher: ServerMatcher, reserve: int, request: Any, longest: int) -> None:
@@ -306,8 +308,7 @@ class TokenBudget:
 
     def reset(self) -> None:
         """Go back to the start of the text."""
-        self._endings: list[tuple[int, ...] | None] = [None]
-        self._searched, self._due = -1, -1  # tokens left at the last search, and at the next one
+        self._known = [_UNKNOWN]
         self._has_said = False
         self._n_written, self._n_drafts = -1, 0
 
@@ -325,22 +326,24 @@ class TokenBudget:
             self._n_written = int(self._request.num_output_tokens)
         left = self.left
         few = few_tokens(row, FEW) if left <= WINDOW * self._reserve else []
-        is_known = not few and self._due < left < self._searched
+        known, searched, due = self._known[-1]
+        is_known = not few and due < left < searched
         if self._matcher.is_finished() or is_known or len(few) == 1:  # nothing can be taken out
             return
-        known = self._endings[-1]
         if known is not None and left - len(known) - 1 <= self._reserve:
             _only(known[:1] or self._matcher.ends, row)
             return
         try:
-            ending, why = self._ending(), ""
+            found, why = self._matcher.short_ending().tokens, ""
+            ending = found if known is None else min(known, found, key=len)
         except MaskwrightError as error:
             ending, why = (), str(error)
         spare = left - len(ending) - 1
         is_lost = bool(why) or spare < 0
         # PERF: the next search is due when a quarter of the tokens that can be spared are gone:
         # there are few, and a text that needs three more to end with each token is still closed
-        self._searched, self._due = left, left - max(1, (left if is_lost else spare - self._reserve) // 4)
+        due = left - max(1, (left if is_lost else spare - self._reserve) // 4)
+        self._known[-1] = (known if why else ending, left, due)
         if is_lost:
             self._say(why or f"its shortest ending takes {len(ending)} tokens and one to end, and {left} are left")
         elif spare <= self._reserve:
@@ -348,13 +351,6 @@ class TokenBudget:
         elif few:
             kept = [token for token in few if token in ending[:1] or self._fits(token, left - 1)]
             _only(tuple(kept), row)
-
-    def _ending(self) -> tuple[int, ...]:
-        """The tokens of a short ending, no longer than what is left of the one before."""
-        found, known = self._matcher.short_ending().tokens, self._endings[-1]
-        if known is None or len(found) < len(known):
-            self._endings[-1] = known = found
-        return known
 
     def _fits(self, token: int, left: int) -> bool:
         """Whether some ending fits into what is left behind a token."""
@@ -379,17 +375,17 @@ class TokenBudget:
         self._n_drafts = self._n_drafts + len(tokens) if n_written == self._n_written else 0
         self._n_written = n_written
         for token in tokens:
-            known = self._endings[-1]
-            self._endings.append(known[1:] if known and known[0] == token else None)
-        if len(self._endings) > 4 * ROLLBACK:
-            del self._endings[: -2 * ROLLBACK]
+            ending, searched, due = self._known[-1]
+            self._known.append((ending[1:] if ending and ending[0] == token else None, searched, due))
+        if len(self._known) > 4 * ROLLBACK:
+            del self._known[: -2 * ROLLBACK]
 
     def rollback(self, n: int) -> None:
         """The matcher has taken back the last n tokens."""
         self._n_drafts = max(0, self._n_drafts - n)
-        del self._endings[max(1, len(self._endings) - n) :]
-        if len(self._endings) == 1:
-            self._endings = [None]
+        del self._known[max(1, len(self._known) - n) :]
+        if len(self._known) == 1:
+            self._known = [_UNKNOWN]
 
 
 def _only(tokens: tuple[int, ...], row: npt.NDArray[np.uint32]) -> None:
