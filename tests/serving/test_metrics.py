@@ -54,6 +54,38 @@ def test_two_engines_and_the_process_that_takes_requests(has_several: bool, tmp_
     }
 
 
+FORK = """
+import os
+from maskwright.serving.metrics import metrics
+held = metrics()
+held.count("requests", 5, kind="json")
+for k in range(5): held.count_mask(0.0)  # the first one is written at once, the others wait
+child = os.fork()
+if not child:
+    held.count("requests", 2, kind="json")
+    held.count_mask(0.0)
+    held.count("cache_hits")
+    os._exit(0)
+os.waitpid(child, 0)
+held.count("requests", 0, kind="json")
+from prometheus_client import CollectorRegistry, generate_latest, multiprocess
+registry = CollectorRegistry()
+multiprocess.MultiProcessCollector(registry)
+print(generate_latest(registry).decode())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_counts_for_itself(tmp_path: Path) -> None:
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", FORK], env=environment, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert found.returncode == 0, found.stderr
+    assert 'maskwright_requests_total{kind="json"} 7.0' in found.stdout
+    assert "maskwright_masks_total 6.0" in found.stdout and "maskwright_cache_hits_total 1.0" in found.stdout
+
+
 def test_nothing_is_counted_where_no_server_asks(tmp_path: Path) -> None:
     script = "from maskwright.serving.metrics import metrics; metrics().count('masks'); "
     script += "import sys; print('prometheus_client' in sys.modules)"

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import deque
+from collections.abc import Mapping
 from functools import cache
+from time import perf_counter
 from typing import Any
 
 from maskwright.analysis.locks import new_lock
@@ -29,28 +32,55 @@ HELP = {
 """Counters, named `maskwright_..._total`; the last one is a gauge."""
 
 
+OFTEN = 0.1
+"""Seconds of which masks are written together."""
+
+
 class Metrics:
-    """The counts of this process, which threads share; none where there is no folder."""
+    """The counts of this process, which threads share and forks do not; none where there is no folder."""
 
     def __init__(self) -> None:
-        self._files: tuple[Any, ...] = ()
-        self._values: dict[str, float] = {}
         self._lock = new_lock()
-        folder = os.environ.get(_OF_ALL) or os.environ.get(FOLDER)
-        if folder and os.path.isdir(folder):
-            from prometheus_client.mmap_dict import MmapedDict
+        self.reset()
 
-            paths = [f"{folder}/{kind}_maskwright-{os.getpid()}.db" for kind in ("counter", "gauge_sum")]
-            self._files = tuple(MmapedDict(path) for path in paths)  # type: ignore[no-untyped-call]
+    def reset(self) -> None:
+        """Count from nothing, as in a fork: what was counted before is its parent's."""
+        self._files: tuple[Any, ...] | None = None
+        self._spent: deque[float] = deque()  # seconds of masks that are not written yet
+        self._due = 0.0
+
+    def count_mask(self, begin: float) -> None:
+        """Count a mask that was begun at a reading of `perf_counter`, and is there.
+
+        PERF: a write takes as long as a mask, so those of `OFTEN` are written together.
+        """
+        end = perf_counter()
+        self._spent.append(end - begin)
+        if end > self._due:
+            self._due = end + OFTEN
+            self.count("masks", 0)
 
     def count(self, name: str, amount: float = 1.0, **labels: str) -> None:
         """Add to a counter of `HELP`; a gauge is set. labels : their names and values."""
+        with self._lock:
+            spent = [self._spent.popleft() for _ in range(len(self._spent))]  # others may add some meanwhile
+            self._write(name, amount, labels)
+            if spent:
+                self._write("masks", len(spent), {})
+                self._write("mask_seconds", sum(spent), {})
+
+    def _write(self, name: str, amount: float, labels: Mapping[str, str]) -> None:
+        if self._files is None:
+            folder, self._files = os.environ.get(_OF_ALL) or os.environ.get(FOLDER, ""), ()
+            if os.path.isdir(folder):
+                from prometheus_client.mmap_dict import MmapedDict
+
+                paths = [f"{folder}/{kind}_maskwright-{os.getpid()}.db" for kind in ("counter", "gauge_sum")]
+                self._files = tuple(MmapedDict(path) for path in paths)  # type: ignore[no-untyped-call]
         if self._files:
             is_gauge = name == "cache_bytes"
-            key = _key(name, "" if is_gauge else "_total", *labels.items())
-            with self._lock:
-                value = self._values[key] = amount + (0.0 if is_gauge else self._values.get(key, 0.0))
-                self._files[is_gauge].write_value(key, value, 0.0)
+            key, file = _key(name, "" if is_gauge else "_total", *labels.items()), self._files[is_gauge]
+            file.write_value(key, amount + (0.0 if is_gauge else file.read_value(key)[0]), 0.0)
 
 
 @cache
@@ -64,7 +94,10 @@ def _key(name: str, end: str, *labels: tuple[str, str]) -> str:
 @cache
 def metrics() -> Metrics:
     """The counts of this process."""
-    return Metrics()
+    made = Metrics()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=made.reset)
+    return made
 
 
 @cache

@@ -246,8 +246,7 @@ class MaskwrightGrammar:
         begin = time.perf_counter()
         row = rows_of(bitmask)[batch_index]
         failed = self._matcher.fill_row(row)
-        self._counts.count("masks")
-        self._counts.count("mask_seconds", time.perf_counter() - begin)
+        self._counts.count_mask(begin)
         if failed is not None:
             self._counts.count("failed_masks")
             _logger.error(
