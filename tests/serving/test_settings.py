@@ -49,6 +49,12 @@ def test_the_environment() -> None:
     assert read_settings(None, {"MASKWRIGHT_VLLM_STORES": '{"a": "b"}'}).stores == (("a", "b"),)
 
 
+@pytest.mark.parametrize("name", ["hybrid", "additional_properties", "strict_keywords"])
+def test_a_switch_that_is_empty_is_off(name: str) -> None:
+    for value, wanted in (("", False), ("  ", False), (" true ", True), ("On\n", True), (" 0", False)):
+        assert getattr(read_settings(None, {f"MASKWRIGHT_VLLM_{name.upper()}": value}), name) is wanted
+
+
 @pytest.mark.parametrize("style", get_args(StyleName))
 def test_a_style_is_that_of_schemas(style: StyleName) -> None:
     """And its parts may be given beside it."""
@@ -69,6 +75,9 @@ def test_the_configuration_counts_more() -> None:
     "name, value, said",
     [
         ("stores", "sql", "MASKWRIGHT_VLLM_STORES is 'sql': .*expected name=path"),
+        ("stores", '{"": "x"}', "should match pattern"),
+        ("stores", '{"x": " "}', "should match pattern"),
+        ("stores", "a=x,a=y", "expected name=path"),
         ("stores", "{", "STORES is '{': .*column 2"),
         ("stores", '{"a": 1}', "should be a valid string"),
         ("hybrid", "perhaps", "MASKWRIGHT_VLLM_HYBRID is 'perhaps': .*a valid boolean"),
@@ -102,6 +111,8 @@ def test_numbers_past_all_limits_and_names_that_are_none() -> None:
             read_settings({"maskwright": {"check_seconds": value}}, {})
     with pytest.raises(MaskwrightError, match=r"\['stores'\] is"):
         read_settings({"maskwright": {"stores": {1: "x", "b": "y"}}}, {})
+    with pytest.raises(MaskwrightError, match=r"\['stores'\] is .*expected name=path,name=path or an object"):
+        read_settings({"maskwright": {"stores": [["b", "x"], ["a", "y"]]}}, {})
     with pytest.raises(UnknownNameError, match="there is no setting 5"):
         read_settings({"maskwright": {5: 3}}, {})
 

@@ -28,15 +28,19 @@ KEY = "maskwright"
 
 def _stores(value: Any) -> Any:
     """Names and paths, of an object, its JSON, or ``name=path,name=path``; by name."""
-    found = value
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        found = read_json(value)
+        value = read_json(value)
     elif isinstance(value, str):
-        parts = [part.strip().partition("=") for part in value.split(",") if part.strip()]
-        found = {name.strip(): path.strip() for name, is_there, path in parts if is_there and path}
-        if len(found) < len(parts) or "" in found:
-            raise ValueError("expected name=path,name=path or a JSON object")
-    return sorted(found.items()) if isinstance(found, Mapping) else found
+        parts = [part.partition("=") for part in value.split(",") if part.strip()]
+        found = {name.strip(): path.strip() for name, is_there, path in parts if is_there}
+        value = found if len(found) == len(parts) else None
+    if not isinstance(value, Mapping):
+        raise ValueError("expected name=path,name=path or an object of names and paths")
+    return sorted(value.items())
+
+
+def _switch(value: Any) -> Any:
+    return value.strip() or False if isinstance(value, str) else value
 
 
 def _whitespace(value: Any) -> Any:
@@ -49,6 +53,8 @@ def _number(value: Any) -> Any:
     return value
 
 
+Said = Annotated[str, Field(pattern=r"\S")]
+Switch = Annotated[bool, BeforeValidator(_switch)]
 AboveZero = Annotated[int, BeforeValidator(_number), Field(gt=0)]
 OrZero = Annotated[int, BeforeValidator(_number), Field(ge=0)]
 Amount = Annotated[float, BeforeValidator(_number), Field(gt=0, allow_inf_nan=False)]
@@ -73,15 +79,15 @@ class ServerSettings(NamedTuple):
         alone.
     """
 
-    stores: Annotated[tuple[tuple[str, str], ...], BeforeValidator(_stores)] = ()
-    hybrid: bool = False
+    stores: Annotated[tuple[tuple[Said, Said], ...], BeforeValidator(_stores)] = ()
+    hybrid: Switch = False
     style: StyleName = "natural"
     whitespace: Annotated[StrictStr | StrictInt | None, BeforeValidator(_whitespace)] = None
     key_order: KeyOrder | None = None
     escapes: Escapes | None = None
     formats: FormatsName = "assert"
-    additional_properties: bool = True
-    strict_keywords: bool = False
+    additional_properties: Switch = True
+    strict_keywords: Switch = False
     cache_entries: AboveZero = 256
     cache_megabytes: AboveZero = 2048
     disk_megabytes: OrZero = 2048
@@ -95,8 +101,7 @@ class ServerSettings(NamedTuple):
     @property
     def options(self) -> RequestOptions:
         """What holds for requests of JSON that do not say otherwise."""
-        style = read_style(self.style, self.whitespace, self.key_order, self.escapes)
-        spaces, order, escapes = style
+        spaces, order, escapes = read_style(self.style, self.whitespace, self.key_order, self.escapes)
         return RequestOptions(spaces, self.additional_properties, order, escapes, self.formats)
 
     @property
@@ -129,8 +134,7 @@ def read_settings(
     if not isinstance(more, Mapping):
         raise MaskwrightError(f"additional_config[{KEY!r}] is {a_type(more)}; expected an object with settings")
     for name, value in more.items():
-        where = f"additional_config[{KEY!r}][{name!r}]"
-        found[name] = _value(name, where, value)
+        found[name] = _value(name, f"additional_config[{KEY!r}][{name!r}]", value)
     return ServerSettings(**found)
 
 
