@@ -19,7 +19,7 @@ Source: ECMA 262, 15th edition, sections 22.2.1, 22.2.2 and B.1.2.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from maskwright.analysis.nesting import MOST_NESTED
 from maskwright.analysis.regex import charset
@@ -32,13 +32,13 @@ from maskwright.analysis.regex.tree import EMPTY, Chars, Choice, Look, Node, Rep
 Item = int | Ranges
 r"""A character, or a set that an escape such as ``\d`` stands for."""
 
-_WORD: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
 _SPACE: Ranges = charset.normalise(
     (ord(one), ord(one))
     for one in "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
 )
-_CLASSES: dict[str, Ranges] = {"d": ((48, 57),), "w": _WORD, "s": _SPACE}
-_CLASSES |= {letter.upper(): charset.complement(ranges) for letter, ranges in _CLASSES.items()}
+_CLASSES: dict[str, Ranges] = {"d": ((48, 57),), "s": _SPACE, "w": ((48, 57), (65, 90), (95, 95), (97, 122))}
+_CLASSES["wi"] = (*_CLASSES["w"], (0x17F, 0x17F), (0x212A, 0x212A))  # those that fold to s and k: `WordCharacters`
+_CLASSES |= {name.capitalize(): charset.complement(ranges) for name, ranges in _CLASSES.items()}
 _NOT_NEWLINE = charset.complement(((10, 10), (13, 13), (0x2028, 0x2029)))
 _QUANTIFIER = re.compile(r"([*+?])|\{([0-9]+)(,([0-9]*))?\}")
 _SIGNS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -90,8 +90,6 @@ class PatternReader(Cursor):
     """The letter of an escape -> how many hexadecimal digits it has."""
     in_braces = "u"
     """The letters whose digits may stand in braces, any number of them."""
-    class_of: Callable[[str], Ranges] = staticmethod(_CLASSES.__getitem__)
-    r"""The characters of ``\d``, ``\s`` and ``\w``, and of their negations, by letter."""
     property_name = re.compile(r"\{([^}]+)\}")
     r"""What may follow ``\p``; its last group is the name."""
     no_range: tuple[str, ...] = ("-]",)
@@ -204,6 +202,10 @@ class PatternReader(Cursor):
         source = "".join([f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges])
         return charset.ignoring_case(charset.normalise(ranges), f"[{source}]", False)
 
+    def class_of(self, letter: str) -> Ranges:
+        r"""The characters of ``\d``, ``\s`` and ``\w``, and of their negations, by letter."""
+        return _CLASSES[letter + "i" if letter in "wW" and "i" in self.flags else letter]
+
     def anchor(self, letter: str, start: int) -> Node:
         """What ^ or $ stands for."""
         return START if letter == "^" else END
@@ -262,7 +264,7 @@ class PatternReader(Cursor):
         """What an escape outside of classes stands for; its backslash is passed."""
         letter = self.next
         if self.take("b") or self.take("B"):
-            return boundary(_WORD, letter == "b")
+            return boundary(self.class_of("w"), letter == "b")
         if (letter and letter in "123456789") or (letter == "k" and "(?<" in self.text):
             raise PatternError("a back-reference, which no automaton reads", start)
         found = self.escape(start)
@@ -280,7 +282,7 @@ class PatternReader(Cursor):
             ranges = self.property(name := found[found.lastindex or 0])
             if ranges is None:
                 raise PatternError(self.unknown_property.format(name), start)
-            return charset.complement(self.cased(ranges)) if letter == "P" else self.cased(ranges)
+            return self.cased(charset.complement(ranges) if letter == "P" else ranges)
         if letter in self.escapes:
             return self.escapes[letter]
         return self._hexadecimal(letter, start) if letter in self.digits else self.other_escape(letter, start)
@@ -303,8 +305,7 @@ class PatternReader(Cursor):
 
     def _hexadecimal(self, letter: str, start: int) -> int:
         """The character of an escape in digits, or of two in a row; its letter is passed."""
-        is_digits, code = self.next != "{", self.code(letter, start)  # braces never say half a pair
-        begin = self.at
+        is_digits, code, begin = self.next != "{", self.code(letter, start), self.at  # braces never say half a pair
         if is_digits and 0xD800 <= code <= 0xDBFF and not self.starts("\\u{") and self.take("\\u"):
             low = self.code("u", start)
             if 0xDC00 <= low <= 0xDFFF:
@@ -337,8 +338,7 @@ class PatternReader(Cursor):
 
     def member(self, start: int) -> Ranges:
         """A member of a class that begins at `start`: a character, a set, or a range."""
-        at = self.at
-        first = self._item(start)
+        at, first = self.at, self._item(start)
         if self.next != "-" or self.starts(self.no_range):
             return self._pairs(first)
         self.at += 1
