@@ -10,7 +10,7 @@ asked of its matcher.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
 from maskwright.analysis.nesting import on_own_stack, read_json
 from maskwright.analysis.schema.load import JsonSchema, Narrowing, as_asked, read_schema
-from maskwright.analysis.schema.rewriting import Change, Formats
+from maskwright.analysis.schema.rewriting import Formats
 from maskwright.analysis.schema.shapes import Escapes
 from maskwright.analysis.schema.style import Style, StyleName, read_style
 from maskwright.analysis.schema.text_patterns import Regex, load_regex
@@ -63,6 +63,7 @@ def read_structural_tag(
     additional_properties: bool = True,
     escapes: Escapes | None = None,
     formats: Formats = "assert",
+    read: Callable[..., JsonSchema] = read_schema,
 ) -> Composition:
     """The texts of a structural tag, for `build_store`.
 
@@ -71,6 +72,7 @@ def read_structural_tag(
     style : how its JSON is written, as for `load_schema`, where `max_whitespace_cnt` and
         `any_order` do not say; whitespace and escapes say otherwise of a part of it.
     additional_properties, formats : as for `load_schema`. (xgrammar closes objects.)
+    read : reads its schemas; called with one, `style` and `changes`.
 
     Members of objects keep the schema's order, unless `any_order` is true; `required` holds in both
     cases, and no key comes twice. Free text inside a tag goes up to the tag's end.
@@ -113,8 +115,8 @@ def read_structural_tag(
         expected = f'expected {{"type": "structural_tag", "format": {{...}}}}{hint}'
         raise GrammarError(f"the structural tag has no format; {expected}")
     host = HostRules()
-    changes = as_asked(None, additional_properties, formats)[1]
-    body = FormatReader(host, read_style(style, whitespace, escapes=escapes), changes).read(form, "/format", _NO_ENDS)
+    read = partial(read, changes=as_asked(None, additional_properties, formats)[1])
+    body = FormatReader(host, read_style(style, whitespace, escapes=escapes), read).read(form, "/format", _NO_ENDS)
     return host.composition(body, "structural tag")
 
 
@@ -150,11 +152,11 @@ class FormatReader:
 
     host : where the rules go.
     style : of JSON, but for the order of members.
-    changes : what becomes of the subschemas of its schemas.
+    read : reads its schemas; called with one, and `style`.
     """
 
-    def __init__(self, host: HostRules, style: Style, changes: Sequence[Change] = ()) -> None:
-        self._host, self._style, self._changes = host, style, changes
+    def __init__(self, host: HostRules, style: Style, read: Callable[..., JsonSchema] = read_schema) -> None:
+        self._host, self._style, self._read_schema = host, style, read
         self._depth = 0
 
     def read(self, form: Any, where: str, ends: Ends = _NO_ENDS) -> Body:
@@ -198,10 +200,9 @@ class FormatReader:
         schema = form.get("json_schema")
         if not isinstance(schema, Mapping | bool):
             raise GrammarError(f"structural tag, {where}/json_schema is {a_type(schema)}; expected a schema")
-        found = read_schema(
+        found = self._read_schema(
             dict(schema) if isinstance(schema, Mapping) else schema,
             style=read_style(self._style, spaces, "any" if _flag(form, "any_order", where) else "schema"),
-            changes=self._changes,
         )
         if style != "json":
             return xml_arguments(self._host, found, style, excluded)

@@ -135,10 +135,9 @@ class _Reading:
         if depth > DEEPEST:
             where = "{}:{}:{}".format(reader.name, *reader.place(host.parts[0].at))
             raise LimitError(f"{where}: more than {DEEPEST} grammars stand inside one another; write them flatter")
-        marks = [one for one in host.grammar.terminals if one.flags == "part"]
-        pairs = zip(host.parts, marks, strict=True)
-        parts = tuple([Part(terminal.name, self.language(reader, one, depth)) for one, terminal in pairs])
-        return Composition(host.grammar.name, host.grammar, parts)
+        marks = [one.name for one in host.grammar.terminals if one.flags == "part"]
+        parts = map(Part, marks, [self.language(reader, one, depth) for one in host.parts])
+        return Composition(host.grammar.name, host.grammar, tuple(parts))
 
     def language(self, reader: Reader, part: Atom, depth: int) -> Inner | TokenParts:
         """The language of a part."""
@@ -152,9 +151,7 @@ class _Reading:
         if part.text == "grammar":
             return self.named(reader, part)
         if not isinstance(part.value, dict | bool):  # `load_schema` would take a str for the path of a file
-            raise reader.error(
-                f"%json is followed by {a_type(part.value)}; expected a schema: an object or a bool", part.at
-            )
+            raise reader.error(f"%json is followed by {a_type(part.value)}; expected an object or a bool", part.at)
         with within("{}:{}:{}: %json".format(reader.name, *reader.place(part.at))):
             return read_guided(part.value, _STYLE)
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from maskwright.analysis.arguments import a_type
-from maskwright.analysis.errors import SchemaError, within
+from maskwright.analysis.errors import GrammarError, SchemaError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import suggestion
+from maskwright.analysis.regex.whole import regex_automaton
 from maskwright.analysis.schema.load import JsonSchema, read_schema
 from maskwright.analysis.schema.rewriting import Change
 from maskwright.analysis.schema.spacing import spacing_of
@@ -30,11 +31,13 @@ def read_guided(schema: Any, style: Style, name: str | None = None, changes: Seq
     """`read_schema`, as the schema's own ``x-guidance`` wants it.
 
     style : for what that does not say. `coerce_one_of` changes nothing: `oneOf` is held exactly.
+        `json_allow_general_unicode_escapes` is escapes="any", with ``\\/`` and ``1.0``, too.
 
-    Raises: as `read_schema`; SchemaError, with the pointer, for what llguidance does not have, and
-        for separators and escapes of which there is no style.
+    Raises: as `read_schema`; SchemaError, with the pointer, for what llguidance does not have, for
+        separators and escapes of which there is no style, and for a pattern of no white space.
     """
-    said = schema.get(KEY, {}) if isinstance(schema, dict) else {}
+    said = schema.get(KEY) if isinstance(schema, dict) else None
+    said = {} if said is None else said
     if not isinstance(said, dict):
         raise SchemaError(f"/{KEY} is {a_type(said)}; expected an object with options", f"/{KEY}")
     options = {**_DEFAULTS, **{option: value for option, value in said.items() if value is not None}}
@@ -50,10 +53,13 @@ def read_guided(schema: Any, style: Style, name: str | None = None, changes: Seq
     if free not in _SPACES:
         why = "',' and ':' can be had, and, with whitespace_flexible false, ', ' and ': '; for others say whitespace_pattern"
         raise _refused("item_separator", why)
-    if pattern:
-        with within(f"/{KEY}/whitespace_pattern"):
-            spacing_of(pattern)
     spaces = f"(?:{pattern})?" if pattern else pattern if pattern == "" else _SPACES[free]
+    if pattern:
+        try:
+            regex_automaton(pattern)  # by itself: brackets of ours would close those of `)|(`
+            spacing_of(f"(?:{pattern})")
+        except (GrammarError, UnknownNameError) as error:
+            raise _refused("whitespace_pattern", str(error)) from error
     style = read_style(style, spaces, escapes="any" if options["json_allow_general_unicode_escapes"] else None)
     return read_schema(schema, style=style, lenient=options["lenient"], name=name, changes=changes)
 

@@ -126,11 +126,22 @@ def test_what_llguidance_has_and_no_style_says() -> None:
         with pytest.raises(mw.SchemaError) as found:
             compiler.check("json", json.dumps({"x-guidance": said}))
         assert found.value.pointer == f"/x-guidance{place}"
-    for pattern in ("a", ")|(?:", "["):
-        with pytest.raises(mw.MaskwrightError, match="/x-guidance/whitespace_pattern: "):
+    for pattern in ("a", ")|(?:", "[", "(", "compact"):
+        with pytest.raises(mw.SchemaError, match="/x-guidance/whitespace_pattern: ") as found:
             compiler.check("json", json.dumps({"x-guidance": {"whitespace_pattern": pattern}}))
+        assert found.value.pointer == "/x-guidance/whitespace_pattern"
+    assert takes(compiler.compile("json", json.dumps({"x-guidance": None})), "[1, 2]")
     held = {"pattern": "(a)\\1", "x-guidance": {"lenient": True}}
     assert takes(compiler.compile("json", json.dumps(held)), '"x"')
+    schema = {"type": "array", "x-guidance": {"whitespace_flexible": False}}
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}
+    store = compiler.compile("structural_tag", json.dumps(tag))
+    assert takes(store, "[1,2]") and not takes(store, "[1, 2]")
+    schema["x-guidance"] = {"whitespace": 1}
+    with pytest.raises(
+        mw.SchemaError, match="structural tag, /format: /x-guidance/whitespace: there is no such option"
+    ):
+        compiler.check("structural_tag", json.dumps(tag))
     text = f'start: "=" %json {json.dumps({"type": "array", "x-guidance": {"whitespace_flexible": False}})}'
     store = compiler.compile("grammar", text)
     assert takes(store, "=[1,2]") and not takes(store, "=[1, 2]")

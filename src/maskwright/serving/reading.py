@@ -180,13 +180,8 @@ class RequestReader:
             return load_choice(_choice(spec))
         if kind == "grammar":
             return self._grammar(request)
-        return read_structural_tag(
-            spec,
-            whitespace=options.whitespace,
-            additional_properties=options.additional_properties,
-            escapes=options.escapes,
-            formats=options.formats,
-        )
+        said = {name: each for name, each in options._asdict().items() if name != "key_order"}
+        return read_structural_tag(spec, read=read_guided, **said)
 
     def _schema(self, spec: str) -> Any:
         schema = parse_schema(spec)
