@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partialmethod
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -265,19 +265,8 @@ class BackendMasks:
         """The grammar object of a JSON schema, or of any JSON; for errors one that says why."""
         return self._compile("json", "true" if key_string == ANY_JSON else key_string)
 
-    def dispatch_regex(self, key_string: str) -> Any:
-        """The grammar object of a regular expression; for errors one that says why."""
-        return self._compile("regex", key_string)
-
-    def dispatch_ebnf(self, key_string: str) -> Any:
-        """The grammar object of a grammar in Lark, GBNF or EBNF; for errors one that says why."""
-        return self._compile("grammar", key_string)
-
-    def dispatch_structural_tag(self, key_string: str) -> Any:
-        """The grammar object of a structural tag; for errors one that says why."""
-        return self._compile("structural_tag", key_string)
-
     def _compile(self, kind: str, spec: str) -> Any:
+        """The grammar object of a constraint; for errors one that says why."""
         known = _classes()
         try:
             store = self.compiler.compile(kind, spec)
@@ -286,6 +275,10 @@ class BackendMasks:
         except MaskwrightError as error:
             _logger.info("a request with %s is refused: %s", kind, error)
             return known.invalid(str(error))
+
+    dispatch_regex = partialmethod(_compile, "regex")
+    dispatch_ebnf = partialmethod(_compile, "grammar")
+    dispatch_structural_tag = partialmethod(_compile, "structural_tag")
 
     def set_cache(self, key: tuple[str, str], value: Any) -> None:
         """Keep the grammar object of a constraint, and drop the oldest past `MOST_KEPT`."""
@@ -334,16 +327,12 @@ def _classes() -> Any:
 
     They are made when SGLang is there: our methods come before those of its base classes.
     """
-    from sglang.srt.constrained.base_grammar_backend import (
-        BaseGrammarBackend,
-        BaseGrammarObject,
-        GrammarStats,
-        InvalidGrammarObject,
-    )
+    import sglang.srt.constrained.base_grammar_backend as theirs
 
-    grammar = type("MaskwrightGrammar", (GrammarMasks, BaseGrammarObject), {})
-    backend = type("MaskwrightGrammarBackend", (BackendMasks, BaseGrammarBackend), {})
-    return SimpleNamespace(grammar=grammar, backend=backend, invalid=InvalidGrammarObject, stats=GrammarStats)
+    grammar = type("MaskwrightGrammar", (GrammarMasks, theirs.BaseGrammarObject), {})
+    backend = type("MaskwrightGrammarBackend", (BackendMasks, theirs.BaseGrammarBackend), {})
+    invalid, stats = theirs.InvalidGrammarObject, theirs.GrammarStats
+    return SimpleNamespace(grammar=grammar, backend=backend, invalid=invalid, stats=stats)
 
 
 @cache

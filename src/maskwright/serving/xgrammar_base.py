@@ -11,27 +11,23 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.logits import apply_rows, need_torch
 
-_SERIALISED = "constraints and tokenizers cannot be written as JSON here: keep the texts that they are made of"
+_SERIALISED = dict.fromkeys(
+    ("serialize_json", "deserialize_json"),
+    "constraints and tokenizers cannot be written as JSON here: keep the texts that they are made of",
+)
 _MISSING: Mapping[str, Mapping[str, str]] = {
     "Grammar": {
         "concat": "write the texts as one grammar",
         "union": "write the texts as one grammar",
-        "serialize_json": _SERIALISED,
-        "deserialize_json": _SERIALISED,
+        **_SERIALISED,
     },
-    "CompiledGrammar": {
-        "grammar": "keep the Grammar that was compiled",
-        "serialize_json": _SERIALISED,
-        "deserialize_json": _SERIALISED,
-    },
+    "CompiledGrammar": {"grammar": "keep the Grammar that was compiled", **_SERIALISED},
     "GrammarMatcher": {"get_captures": "captures are not kept: parse the whole text"},
     "BatchGrammarMatcher": {"batch_fill_temperature": "grammars do not choose temperatures here"},
     "TokenizerInfo": {
         "prepend_space_in_tokenization": "ask for add_prefix_space",
-        "dump_metadata": _SERIALISED,
-        "from_vocab_and_metadata": _SERIALISED,
-        "serialize_json": _SERIALISED,
-        "deserialize_json": _SERIALISED,
+        **dict.fromkeys(("dump_metadata", "from_vocab_and_metadata"), _SERIALISED["serialize_json"]),
+        **_SERIALISED,
     },
 }
 """Class -> public name of xgrammar 0.2.9 that is not here -> what to do instead."""

@@ -20,7 +20,6 @@ from maskwright.analysis.schema.style import KeyOrder
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.tokenizer_json import byte_level, byte_of_piece
 from maskwright.serving.options import RequestOptions
-from maskwright.serving.reading import Language
 from maskwright.serving.requests import RequestCompiler, RequestStore, server_vocabulary
 from maskwright.serving.xgrammar_base import Partial, RefusedError
 
@@ -105,9 +104,7 @@ class TokenizerInfo(Partial):
     @property
     def special_token_ids(self) -> list[int]:
         """The ids that neither stand for text nor end one."""
-        return [
-            token for token, text in enumerate(self.vocabulary.tokens) if not text and token not in self.stop_token_ids
-        ]
+        return [t for t, text in enumerate(self.vocabulary.tokens) if not text and t not in self.stop_token_ids]
 
     @staticmethod
     def _detect_metadata_from_hf(backend_str: str) -> dict[str, Any]:
@@ -354,17 +351,9 @@ class GrammarCompiler(Partial):
             raise RefusedError(f"the grammar is of type {type(grammar).__name__}; expected a str or a Grammar")
         return self._request("grammar", grammar, language="ebnf", root=root_rule_name)
 
-    def _request(
-        self,
-        kind: str,
-        text: str,
-        options: RequestOptions | None = None,
-        *,
-        language: Language = "",
-        root: str = "root",
-    ) -> CompiledGrammar:
+    def _request(self, kind: str, text: str, options: RequestOptions | None = None, **read: Any) -> CompiledGrammar:
         try:
-            store = self._compiler.compile(kind, text, options, language=language, root=root)
+            store = self._compiler.compile(kind, text, options, **read)
         except MaskwrightError as error:
             raise RefusedError(str(error)) from error
         return CompiledGrammar(store, self._info)
@@ -419,10 +408,8 @@ def _of_items(items: Any, triggers: Any) -> dict[str, Any]:
             raise RefusedError(f"a tag is {a_type(item)}; expected StructuralTagItem(begin=..., schema=..., end=...)")
         content = {"type": "json_schema", "json_schema": _schema_values(item.schema_)}
         found.append({"type": "tag", "begin": item.begin, "content": content, "end": item.end})
-    return {
-        "type": "structural_tag",
-        "format": {"type": "triggered_tags", "triggers": list(triggers), "tags": found},
-    }
+    form = {"type": "triggered_tags", "triggers": list(triggers), "tags": found}
+    return {"type": "structural_tag", "format": form}
 
 
 def _schema_values(schema: Any) -> Any:
