@@ -103,9 +103,7 @@ def _listed(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[str, 
         if sum(each is not None for each in texts) != 1 or not isinstance(one.get("lark_grammar", ""), str):
             raise GrammarError(f"{name}: grammar {number} has neither lark_grammar, a text, nor json_schema, or both")
         if not isinstance(one.get("json_schema", {}), dict | bool | None):
-            raise GrammarError(
-                f"{name}: grammar {number} has as json_schema {a_type(texts[1])}; expected a schema: an object or a bool"
-            )
+            raise GrammarError(f"{name}: grammar {number} has as json_schema {a_type(texts[1])}; expected a schema")
         if number == 0:
             named[""] = texts[0] if texts[0] is not None else f"start: %json {json.dumps(texts[1])}"
         if (key := one.get("name")) is not None:

@@ -37,10 +37,10 @@ def read_guided(schema: Any, style: Style, name: str | None = None, changes: Seq
         separators and escapes of which there is no style, and for a pattern of no white space.
     """
     said = schema.get(KEY) if isinstance(schema, dict) else None
-    said = {} if said is None else said
-    if not isinstance(said, dict):
+    if not isinstance(said, dict | None):
         raise SchemaError(f"/{KEY} is {a_type(said)}; expected an object with options", f"/{KEY}")
-    options = {**_DEFAULTS, **{option: value for option, value in said.items() if value is not None}}
+    said = {option: value for option, value in (said or {}).items() if value is not None}
+    options = {**_DEFAULTS, **said}
     for option, value in options.items():
         if option not in _DEFAULTS:
             raise _refused(option, f"there is no such option{suggestion(option, list(_DEFAULTS))}")
@@ -51,8 +51,7 @@ def read_guided(schema: Any, style: Style, name: str | None = None, changes: Seq
     pattern = said.get("whitespace_pattern")
     free = (options["whitespace_flexible"] or pattern is not None, options["item_separator"], options["key_separator"])
     if free not in _SPACES:
-        why = "',' and ':' can be had, and, with whitespace_flexible false, ', ' and ': '; for others say whitespace_pattern"
-        raise _refused("item_separator", why)
+        raise _refused("item_separator", "',' and ':' can be had, and ', ' and ': ' with whitespace_flexible false")
     spaces = f"(?:{pattern})?" if pattern else pattern if pattern == "" else _SPACES[free]
     if pattern:
         try:

@@ -37,7 +37,7 @@ OFTEN = 0.1
 
 
 class Metrics:
-    """The counts of this process: its threads share them, a fork has its own; none where there is no folder."""
+    """The counts of this process, which threads share and forks do not; none without a folder."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
