@@ -149,7 +149,7 @@ class _Reading:
         if part.text == "grammar":
             return self.named(reader, part)
         if not isinstance(part.value, dict | bool):  # `load_schema` would take a str for the path of a file
-            raise reader.error(f"%json is followed by {a_type(part.value)}; expected an object or a bool", part.at)
+            raise reader.error(f"%json is followed by {a_type(part.value)}; expected a schema", part.at)
         with within("{}:{}:{}: %json".format(reader.name, *reader.place(part.at))):
             return read_guided(part.value, _STYLE)
 

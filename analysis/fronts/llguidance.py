@@ -150,13 +150,10 @@ def _part_terminal(reader: Reader, number: int, part: Atom) -> Terminal:
 
 
 def _named(part: Atom) -> str:
-    """A part as its author wrote it; of many tokens the first ones."""
-    if isinstance(part.value, tuple) and part.text == "token":
-        tokens, is_excluding = part.value
-        return f"<[{'^' * (is_excluding and bool(tokens))}{','.join(map(str, tokens[:9])) or '*'}{',...' * (len(tokens) > 9)}]>"
+    """A part as its author wrote it, as far as that is short."""
     if part.text == "max_tokens":
         return f"{part.value[0]}[max_tokens={part.value[2]}]"
-    return {"token": f"{part.value}", "grammar": f"@{part.value}"}.get(part.text, f"%{part.text}")
+    return {"token": part.last[:60], "grammar": f"@{part.value}"}.get(part.text, f"%{part.text}")
 
 
 def _terminal_name(number: int, names: list[str], expr: Expr) -> str:

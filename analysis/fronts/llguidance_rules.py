@@ -360,8 +360,8 @@ class Rules:
 
     def part(self, atom: Atom) -> Expr:
         """Another language in a rule."""
-        is_known = atom.text in ("token", "grammar")
-        key = f"%{atom.text} {atom.value!r}" if is_known else f"%{atom.text} at {atom.at}"
+        name = {"token": atom.last, "grammar": f"@{atom.value}"}.get(atom.text)
+        key = name or f"%{atom.text} at {atom.at}"
         self.parts.setdefault(key, atom)
         return reference(TERMINAL + key, atom.at)
 

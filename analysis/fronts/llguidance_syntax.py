@@ -26,10 +26,11 @@ class Atom:
 
     at : its offset. text : of a string, what it matches; of a name, the name; of a pattern, its
     flags; of words, the whole; of a part, its kind: json, lark, grammar, token or max_tokens.
-    last : of a range, its last character. ignores_case : of a string. span : of a pattern, its
-    offsets. inner : of a group. of : of a negation, what is negated. chunks : of a substring.
-    value : of a part, the schema, the `Document`, the name, the tokens (as `_tokens`), or a rule's
-    name, the automaton of its texts and how many tokens they have at most.
+    last : of a range, its last character; of tokens, how they are written. ignores_case : of a
+    string. span : of a pattern, its offsets. inner : of a group. of : of a negation, what is
+    negated. chunks : of a substring. value : of a part, the schema, the `Document`, the name, the
+    tokens (as `_tokens`), or a rule's name, the automaton of its texts and how many tokens they
+    have at most.
     """
 
     kind: AtomKind
@@ -102,7 +103,7 @@ class Document:
 
 
 MAX_TOKENS = 1_000_000
-"""The most tokens that ``<[...]>`` may name."""
+"""The most tokens that all ``<[...]>`` of a text may name."""
 
 _BLANKS = re.compile(r"(?:[ \t]+|#[^\n]*|//[^\n]*)*")
 _LINES = re.compile(r"(?:[ \t\r\n]+|#[^\n]*|//[^\n]*)*")
@@ -354,7 +355,7 @@ def _atom(reader: Reader) -> Atom:
     if (pattern := reader.match(_PATTERN)) is not None:
         return Atom("regex", at, text=pattern[2], span=pattern.span(1))
     if (special := reader.match(_SPECIAL)) is not None:
-        return Atom("part", at, text="token", value=_tokens(reader, special[0], at))
+        return Atom("part", at, text="token", last=special[0], value=_tokens(reader, special[0], at))
     if (grammar := reader.match(_REFERENCE)) is not None:
         return Atom("part", at, text="grammar", value=grammar[0][1:])
     if (word := reader.match(_DIRECTIVE)) is not None:
@@ -404,9 +405,10 @@ def _tokens(reader: Reader, text: str, at: int) -> str | tuple[tuple[int, ...], 
         ends = _TOKENS.fullmatch(one)
         if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
             raise reader.error(f"{text} is not read: expected ids and ranges, as in <[5,7-9]>, <[^5]> or <[*]>", at)
-        if int(ends[2] or ends[1]) - int(ends[1]) + len(found) >= MAX_TOKENS:
+        reader.n_tokens += int(ends[2] or ends[1]) - int(ends[1]) + 1
+        if reader.n_tokens > MAX_TOKENS:
             raise reader.error(
-                f"{text} names more than {MAX_TOKENS:,} tokens; say which are not meant, as in <[^5]>", at
+                f"more than {MAX_TOKENS:,} tokens are named up to {text}; say which are not meant, as in <[^5]>", at
             )
         found |= dict.fromkeys(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
     if not found and text != "<[*]>":

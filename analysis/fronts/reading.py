@@ -29,14 +29,14 @@ _DIGITS = re.compile(r"[0-9]*")
 class Reader(Cursor):
     """A text of some name, and how far it has been read.
 
-    text : the whole. name : what error messages call it.
+    text : the whole. name : what error messages call it. n_tokens : those that sets name.
     """
 
     def __init__(self, text: str, name: str) -> None:
         need_type("the text of a grammar", text, str, "a str", GrammarError)
         need_type("name", name, str, "a str", GrammarError)
         super().__init__(text.removeprefix("\ufeff"))
-        self.name, self.depth = name, 0
+        self.name, self.depth, self.n_tokens = name, 0, 0
         self._lines: list[int] = []
         if len(text) > MAX_TEXT:
             raise GrammarError(f"grammar {name} has {len(text)} characters; the most that is read is {MAX_TEXT}")

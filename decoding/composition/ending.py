@@ -8,55 +8,64 @@ from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.marks import MARK, part_of_mark
 from maskwright.decoding.composition.cursors import Cursor, JsonCursor
 from maskwright.decoding.composition.readings import Reading, Rules
+from maskwright.decoding.composition.text import ComposedText
 from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import tokens_of
 
+Pieces = list[bytes | int]
+"""Bytes, and tokens that are taken whole."""
 
-def ending_of(rules: Rules, closed: list[Reading]) -> tuple[bytes, tuple[int, ...]]:
-    """An ending, as bytes and tokens: the shortest of those made of endings of its languages.
 
-    closed : the closed readings of the text, none of which is whole.
+def pieces_of(rules: Rules, closed: list[Reading]) -> Pieces:
+    """An ending: the shortest of those made of endings of its languages.
 
-    Raises: DeadEndError if there is none, or no tokens spell it.
+    closed : the closed readings, none of which is whole. Raises: DeadEndError if there is none.
     """
-    found: list[list[bytes | int]] = []
+    found: list[Pieces] = []
     said = ""
     for reading in closed:
         try:
-            pieces: list[bytes | int] = []
-            if reading.back is not None:
-                pieces.append(reading.cursor.ending())
-                pieces += _host_ending(rules, reading.back.cursor)
-            else:
-                pieces += _host_ending(rules, reading.cursor)
-            found.append(pieces)
+            part = [] if reading.back is None else _ending(reading.cursor)
+            found.append([*part, *_host_ending(rules, (reading.back or reading).cursor)])
         except DeadEndError as error:
             said = str(error)
     if not found:
         raise DeadEndError(said or f"no bytes complete this text under {rules.tables.name}")
-    best = min(found, key=lambda pieces: sum(len(piece) if isinstance(piece, bytes) else 1 for piece in pieces))
-    spelling = spelling_of(rules.tables.vocabulary)
+    return min(found, key=lambda pieces: sum(len(piece) if isinstance(piece, bytes) else 1 for piece in pieces))
+
+
+def spelled(pieces: Pieces, vocabulary: Vocabulary) -> tuple[bytes, tuple[int, ...]]:
+    """The bytes of an ending, and its tokens. Raises: DeadEndError if no tokens spell it."""
+    spelling = spelling_of(vocabulary)
     data, tokens = b"", list[int]()
-    for is_bytes, run in groupby(best, lambda piece: isinstance(piece, bytes)):
+    for is_bytes, run in groupby(pieces, lambda piece: isinstance(piece, bytes)):
         if not is_bytes:
             tokens += run  # type: ignore[arg-type]
             continue
         piece = b"".join(run)  # type: ignore[arg-type]
-        spelled = spelling.fewest_tokens(piece)
-        if spelled is None:
+        found = spelling.fewest_tokens(piece)
+        if found is None:
             raise DeadEndError(spelling.explanation(piece))
         data += piece
-        tokens += spelled
+        tokens += found
     return data, tuple(tokens)
 
 
-def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
+def _ending(part: Cursor) -> Pieces:
+    """An ending of a part; one of a composition may have tokens that are taken whole."""
+    if part.__class__ is Cursor and isinstance(part.text, ComposedText):
+        return part.text.ending_pieces()
+    return [part.ending()]
+
+
+def _host_ending(rules: Rules, host: Cursor) -> Pieces:
     """The host's ending, with a shortest text of its part, or its token, for each mark."""
     # the vocabulary need not spell the marks of a schema
     data = endings_of(host.text).short_bytes(host.text) if isinstance(host, JsonCursor) else host.ending()
-    pieces: list[bytes | int] = []
+    pieces: Pieces = []
     at = 0
     while (begin := data.find(bytes((MARK,)), at)) >= 0:
         pieces.append(data[at:begin])
@@ -65,6 +74,6 @@ def _host_ending(rules: Rules, host: Cursor) -> list[bytes | int]:
         if isinstance(part, TokenPart | TokenRunPart):
             pieces.append(int(tokens_of(part.words)[0]))
         elif start is not None and not start.can_end():
-            pieces.append(start.ending())
+            pieces += _ending(start)
         at = begin + 3
     return [*pieces, data[at:]]

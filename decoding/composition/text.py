@@ -264,7 +264,7 @@ class ComposedText(TextState):
 
     @contextmanager
     def _at_once(self, n_taken_back: int = 0) -> Iterator[None]:
-        """Where what follows is interrupted, read the text again, as it was before.
+        """Where what follows is interrupted, read the text again: a cursor may have moved.
 
         n_taken_back : the tokens that what follows takes back. They are taken back then.
         """
@@ -278,10 +278,7 @@ class ComposedText(TextState):
             raise
 
     def _read_again(self, said: list[int | bytes], remembered: int) -> None:
-        """Read a text from its start, after an interruption: a cursor may have moved.
-
-        remembered : how many of its pieces can be taken back.
-        """
+        """Read a text from its start. remembered : how many of its pieces can be taken back."""
         self.reset()
         with self._shared.lock:
             for each in said:
@@ -294,10 +291,9 @@ class ComposedText(TextState):
         found = self._behind_token(number) if has(self.store.whole, number) else []
         if data and number not in self._shared.rules.splits.marked:
             return self._take_bytes(number, data, found, is_token=True)
-        if not found:
-            return False
-        self._note(number, found)
-        return True
+        if found:
+            self._note(number, found)
+        return bool(found)
 
     def try_whole(self, token: int) -> bool:
         with self._shared.lock:
@@ -422,11 +418,9 @@ class ComposedText(TextState):
 
     def where(self, readings: Sequence[Reading] = ()) -> str:
         """In which languages the text may be now, or `readings` of it, for messages."""
-        names = dict.fromkeys(
-            self.store.parts[reading.part].name if reading.back is not None else self.store.name
-            for reading in readings or self._readings
-        )
-        return " or ".join(names)
+        parts, name = self.store.parts, self.store.name
+        names = [name if one.back is None else parts[one.part].name for one in readings or self._readings]
+        return " or ".join(dict.fromkeys(names))
 
     def languages(self) -> Iterator[tuple[str, TextState]]:
         for reading in self._close():
@@ -473,21 +467,21 @@ class ComposedText(TextState):
     # -- endings
 
     def short_ending(self) -> Ending:
-        """As `TextState.short_ending`, made of the shortest ones of part and host under way.
-
-        Raises: DeadEndError if none is found; LimitError as `Matcher.short_ending`.
-        """
-        from maskwright.decoding.composition.ending import ending_of
+        """As `TextState.short_ending`, made of the shortest ones of part and host under way."""
+        from maskwright.decoding.composition.ending import spelled
         from maskwright.decoding.endings.ending import Ending
 
-        with self._shared.lock:
-            if self._is_ended or self._accepts():
-                return Ending(b"", ())
-            return Ending(*ending_of(self._shared.rules, self._close()), False)
+        pieces = self.ending_pieces()
+        return Ending(*spelled(pieces, self.store.vocabulary), False) if pieces else Ending(b"", ())
 
-    def shortest_ending(self) -> Ending:
-        """As `short_ending`."""
-        return self.short_ending()
+    def ending_pieces(self) -> list[bytes | int]:
+        """The same as bytes, and tokens that are taken whole."""
+        from maskwright.decoding.composition.ending import pieces_of
+
+        with self._shared.lock:
+            return [] if self._is_ended or self._accepts() else pieces_of(self._shared.rules, self._close())
+
+    shortest_ending = short_ending
 
     def min_bytes_left(self) -> int:
         """The length of that ending, in bytes."""

@@ -120,3 +120,21 @@ def test_circles_and_deep_nesting_are_refused() -> None:
         mw.read_llguidance("start: " + '%lark { start: "x" ' * 9 + "/a/" + "}" * 9)
     with pytest.raises(mw.GrammarError, match="the grammars are"):
         mw.read_llguidance("start: /a/", grammars=[])
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        ('start: %lark {\nstart: "b" <[97]> "a"\n}', b""),
+        ('start: "c" %lark {\nstart: "b" <|x|> "a"\n} "d"', b"cb"),
+        ("start: %lark {\nstart: <|call|> <[98-99]>+\n}", b""),
+        ('start: %lark {\nstart: "a" %lark {\nstart: <|x|> "b" <[*]>\n}\n}', b"a"),
+    ],
+)
+def test_endings_have_the_tokens_that_inner_parts_take_whole(text: str, begin: bytes) -> None:
+    matcher = mw.build_store(mw.read_constraint(text, "llguidance"), BYTES).matcher()
+    for byte in begin:
+        matcher.advance(byte)
+    for token in matcher.shortest_ending().tokens:
+        matcher.advance(token)
+    assert matcher.is_accepting()
