@@ -19,8 +19,6 @@ look-around only the existence of a match counts, so lazy is greedy there.
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.machine import is_prefix_free
 from maskwright.analysis.regex.parse import Unsupported
@@ -107,18 +105,19 @@ class _Rewriter:
         if remainder is None:
             return Repeat(plain, least, most)
         lazy = node.mode == "lazy" and least != most
-        ordered: Choice | None = None
-        if lazy and not self._is_deterministic(plain):
+        is_loose = lazy and not self._is_deterministic(plain)
+        if is_loose or has_lazy(body):
             if self._is_deterministic(sequence(Repeat(plain, least, most), remainder)):
-                lazy = False
-            elif self._has_deterministic_options(plain) and max(least, most or 0) <= MOST_COPIES:
-                ordered = plain
-            else:
+                return Repeat(plain, least, most)
+            can_order = self._has_deterministic_options(plain) and max(least, most or 0) <= MOST_COPIES
+            # behind an empty copy of endlessly many Python's `re` tries no other one
+            if (is_loose and not can_order) or (most is None and has_lazy(body) and is_nullable(body)):
                 raise Unsupported(
                     "a lazy quantifier whose body can match several lengths at one position",
                     "make the body one character class, or an alternation whose options each match one length",
                     node.source,
                 )
+        ordered = plain if is_loose and isinstance(plain, Choice) else None
         if not lazy and not has_lazy(body):
             return Repeat(plain, least, most)
         stop = (Look(remainder, ahead=True, negated=True),) if lazy else ()
@@ -162,7 +161,7 @@ class _Rewriter:
         plain = self.rewrite(body, None)
         if self._is_deterministic(plain):
             return plain
-        if self._has_deterministic_options(plain):
+        if isinstance(plain, Choice) and self._has_deterministic_options(plain):
             return _in_order(plain, EMPTY, source)
         parts = body.parts if isinstance(body, Sequence) else (body,)
         last = parts[-1] if parts else EMPTY
@@ -176,10 +175,9 @@ class _Rewriter:
             source,
         )
 
-    def _has_deterministic_options(self, plain: Node) -> TypeGuard[Choice]:
-        return isinstance(plain, Choice) and all(
-            not is_nullable(option) and self._is_deterministic(option) for option in plain.options
-        )
+    def _has_deterministic_options(self, plain: Node) -> bool:
+        options = plain.options if isinstance(plain, Choice) else ()
+        return bool(options) and not any(is_nullable(one) or not self._is_deterministic(one) for one in options)
 
     def _is_deterministic(self, plain: Node) -> bool:
         return is_prefix_free(plain, self._max_states)

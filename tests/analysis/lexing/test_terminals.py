@@ -139,6 +139,7 @@ REFUSED = [
     (r"(?P<q>'|\")x(?P=q)", r"a back-reference", "(?P=q) at character 13", None),
     (r"(a)?(?(1)b|c)", r"a conditional group .*one alternative for each case", "(?(1)b|c) at character 5", None),
     (r"(ab?)*?(b|bc)", r"a lazy quantifier whose body can match several lengths", "*? at character 6", None),
+    (r"(?:b*?)+(?:a|ab)", r"a lazy quantifier whose body can match several lengths", "", None),
     (r"(?:a|ab)*+c", r"a possessive quantifier whose body", "*+ at character 9", None),
     (r"x(?>a|b?)c", r"an atomic group that can match several lengths", "(?>a|b?) at character 2", " ^^^^^^^^"),
     (r"b(?<=a(?=b))b", r"a look-ahead \(or \$, .b\) inside a look-behind", "(?<=a(?=b)) at character 2", None),
