@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 from maskwright.analysis.errors import DeadEndError
 from maskwright.analysis.marks import MARK, part_of_mark
 from maskwright.decoding.composition.cursors import Cursor, JsonCursor
 from maskwright.decoding.composition.readings import Reading, Rules
-from maskwright.decoding.composition.text import ComposedText
 from maskwright.decoding.endings.ending import endings_of
 from maskwright.decoding.endings.ending_spelling import spelling_of
 from maskwright.maskstore.composition.tables import TokenPart, TokenRunPart
@@ -56,9 +56,8 @@ def spelled(pieces: Pieces, vocabulary: Vocabulary) -> tuple[bytes, tuple[int, .
 
 def _ending(part: Cursor) -> Pieces:
     """An ending of a part; one of a composition may have tokens that are taken whole."""
-    if part.__class__ is Cursor and isinstance(part.text, ComposedText):
-        return part.text.ending_pieces()
-    return [part.ending()]
+    text: Any = part.text if part.__class__ is Cursor else None
+    return text.ending_pieces() if text is not None and text.takes_whole else [part.ending()]
 
 
 def _host_ending(rules: Rules, host: Cursor) -> Pieces:
