@@ -129,7 +129,6 @@ TOKENS = mw.Vocabulary.from_tokens(
         ('start: <[3-4]> "a"', None),
         ('start: C "a"\n%token C <|call|>\n', None),
         ('start: <|cal|> "a"', r"part <\|cal\|> \(1:8\): .*no special token '<\|cal\|>' \(known: .*<\|call\|>"),
-        ('start: <[0]> "a"', "token 0 stands for the text b'a'"),
         ('start: <[7]> "a"', "token 7 is out of range: the vocabulary has the ids 0 to 4"),
         ('start: "a" <[2]>', "token 2 ends the text"),
         ('start: C "a"\n%token C <|cal|>\n', "no special token"),
@@ -152,6 +151,16 @@ def test_special_tokens_are_those_of_the_vocabulary(spec: str, said: str | None)
     for method in (lambda: checker.check(request, lambda: TOKENS), lambda: compiler.compile("grammar", spec)):
         with pytest.raises(mw.VocabularyError, match=said):
             method()
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"), [('start: <[0]> "a"', {0}), ("start: <[^0]>", {1, 3, 4}), ("start: <[0,3-4]>", {0, 3, 4})]
+)
+def test_a_set_names_tokens_by_id_those_with_a_text_among_them(spec: str, allowed: set[int]) -> None:
+    compiler = RequestCompiler(TOKENS)
+    RequestChecker(compiler.reader).check(compiler.reader.request("grammar", spec), lambda: TOKENS)
+    matcher = compiler.compile("grammar", spec).matcher()
+    assert {token for token in range(5) if matcher.is_allowed(token)} == allowed
 
 
 MANY_WAYS = "start: p start q | p\np: %lark {\nstart: /[a-z]+/\n}\nq: %lark {\nstart: /[a-z]*y/\n}\n"  # each letter may end a part
