@@ -14,6 +14,7 @@ from shares import share
 
 import maskwright as mw
 from maskwright.analysis.schema.load import JsonSchema
+from maskwright.decoding.schema import ending_states as schema_states
 
 BYTES = mw.Vocabulary.from_tokens([b"", *(bytes([i]) for i in range(256))], eos=[0])
 
@@ -134,7 +135,8 @@ def test_a_value_that_no_tokens_spell_is_not_taken() -> None:
     assert store.matcher().shortest_ending().data == b'"b"'
 
 
-def test_what_is_only_near_has_named_values_too() -> None:
+def test_what_is_only_near_has_named_values_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_states, "SECONDS", 10.0)  # on a slow machine too
     item = {"type": "object", "properties": {"n": {"type": "integer", "default": 5}, "id": {"type": "integer"}}}
     schema = {"type": "array", "uniqueItems": True, "minItems": 40, "items": {**item, "required": ["n", "id"]}}
     text = mw.build_store(mw.load_schema(schema), BYTES).matcher().text
