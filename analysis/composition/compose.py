@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
@@ -16,14 +16,16 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from maskwright.analysis.arguments import a_type, clip
 from maskwright.analysis.composition.directives import Directive, read_directive, read_directives
 from maskwright.analysis.composition.tag_rules import TagRules
-from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, special_token
+from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, special_token, token_part
 from maskwright.analysis.errors import GrammarError, LimitError, SchemaError, UnusedPartError, within
-from maskwright.analysis.fronts import read_grammar
+from maskwright.analysis.fronts.assembly import HostGrammar
+from maskwright.analysis.fronts.llguidance_syntax import Atom
+from maskwright.analysis.fronts.sources import read_host
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.kept import cached_property
 from maskwright.analysis.loading.lark_loader import load_grammar, parse_grammar
 from maskwright.analysis.loading.names import DIRECTIVE, Source, find_source, has_directives, library_names
-from maskwright.analysis.marks import MOST_PARTS, part_format
+from maskwright.analysis.marks import MOST_PARTS, PART_FLAGS, part_format
 from maskwright.analysis.nesting import on_own_stack
 from maskwright.analysis.schema.known_keywords import WITH_LIST, WITH_NAMED, WITH_ONE
 from maskwright.analysis.schema.load import JsonSchema, is_type, load_schema, read_values
@@ -183,6 +185,17 @@ def composed(name: str, host: Grammar | JsonSchema | TagRules, parts: tuple[Part
     return _in_schema(host, list(parts), name) if isinstance(host, JsonSchema) else Composition(name, host, parts)
 
 
+def of_host(host: HostGrammar, language: Callable[[Atom], Inner | TokenParts] = token_part) -> Grammar | Composition:
+    """The composition of a grammar with its parts; without any, the grammar.
+
+    language : what a part stands for.
+    """
+    if not host.parts:
+        return host.grammar
+    marks = [one.name for one in host.grammar.terminals if one.flags == PART_FLAGS]
+    return Composition(host.grammar.name, host.grammar, tuple(map(Part, marks, map(language, host.parts))))
+
+
 def check_number(parts: Sized) -> None:
     """Raises LimitError for more parts than there are marks."""
     if len(parts) > MOST_PARTS:
@@ -203,7 +216,7 @@ def as_part(source: Any) -> Inner | InJsonString | TokenParts:
         if suffix == ".json":
             return load_schema(source)
         if suffix in (".gbnf", ".ebnf") or (isinstance(source, str) and "::=" in source):
-            return read_grammar(source)
+            return of_host(read_host(source))
         return load_grammar(source)
     return load_schema(dict(source) if isinstance(source, Mapping) else source)
 

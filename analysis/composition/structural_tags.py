@@ -15,14 +15,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip
-from maskwright.analysis.composition.compose import Composition
+from maskwright.analysis.composition.compose import Composition, of_host
 from maskwright.analysis.composition.structural_tags_host import HostRules, characters
 from maskwright.analysis.composition.structural_tags_schemas import narrowed
 from maskwright.analysis.composition.structural_tags_xml import STYLES, xml_arguments
 from maskwright.analysis.composition.tag_rules import Body
 from maskwright.analysis.composition.token_parts import MOST_TOKENS, TokenSet, check_token, token_set
 from maskwright.analysis.errors import GrammarError, LimitError, within
-from maskwright.analysis.fronts.gbnf import parse_ebnf
+from maskwright.analysis.fronts.gbnf import read_rules
 from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import meant
@@ -223,8 +223,10 @@ class FormatReader:
         syntax, text = form.get("syntax", "ebnf"), _text(form, "grammar", where)
         if syntax not in ("ebnf", "lark"):
             raise GrammarError(f"structural tag, {where}/syntax is {clip(syntax)}; expected 'ebnf' or 'lark'")
-        read = parse_ebnf if syntax == "ebnf" else parse_llguidance
-        return self._host.part("grammar", read(text, "<grammar>"))
+        is_ebnf, name = syntax == "ebnf", "<grammar>"
+        return self._host.part(
+            "grammar", of_host(read_rules(text, name, "ebnf")) if is_ebnf else parse_llguidance(text, name)
+        )
 
     def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return self._host.pattern("pattern", load_regex(_text(form, "pattern", where)))

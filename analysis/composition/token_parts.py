@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.fronts.llguidance_syntax import Atom
 from maskwright.analysis.schema.text_patterns import Regex
 
 MOST_TOKENS = 2**31 - 1
@@ -78,6 +79,13 @@ def token_set(tokens: Iterable[int | str], *, is_excluding: bool = False) -> Tok
     for token in found:
         check_token(token, "a token")
     return TokenSet(tuple(sorted(set(found), key=lambda token: (isinstance(token, str), token))), is_excluding)
+
+
+def token_part(atom: Atom) -> SpecialToken | TokenSet:
+    """What a token that stands in a grammar's text means: `<name>`, or one of a set."""
+    if isinstance(atom.value, tuple):
+        return token_set(atom.value[0], is_excluding=atom.value[1])
+    return special_token(atom.value)
 
 
 def check_token(token: object, what: str) -> None:

@@ -22,12 +22,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskwright.analysis.arguments import a_type, clip
-from maskwright.analysis.composition import Composition, Inner, Part, special_token
-from maskwright.analysis.composition.compose import DEEPEST, as_part
-from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, token_set
+from maskwright.analysis.composition import Composition, Inner
+from maskwright.analysis.composition.compose import DEEPEST, as_part, of_host
+from maskwright.analysis.composition.token_parts import AtMostTokens, TokenParts, token_part
 from maskwright.analysis.dialects.x_guidance import read_guided
 from maskwright.analysis.errors import GrammarError, LimitError, within
-from maskwright.analysis.fronts.llguidance import HostGrammar, host_grammar
+from maskwright.analysis.fronts.assembly import HostGrammar
+from maskwright.analysis.fronts.llguidance import host_grammar
 from maskwright.analysis.fronts.llguidance_syntax import Atom, read_document
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing
@@ -128,20 +129,15 @@ class _Reading:
 
     def composed(self, reader: Reader, host: HostGrammar, depth: int) -> Grammar | Composition:
         """A grammar with its parts. depth : of the text that it stands in, counted from 1."""
-        if not host.parts:
-            return host.grammar
-        if depth > DEEPEST:
+        if host.parts and depth > DEEPEST:
             where = "{}:{}:{}".format(reader.name, *reader.place(host.parts[0].at))
             raise LimitError(f"{where}: more than {DEEPEST} grammars stand inside one another; write them flatter")
-        marks = [one.name for one in host.grammar.terminals if one.flags == "part"]
-        parts = map(Part, marks, [self.language(reader, one, depth) for one in host.parts])
-        return Composition(host.grammar.name, host.grammar, tuple(parts))
+        return of_host(host, lambda part: self.language(reader, part, depth))
 
     def language(self, reader: Reader, part: Atom, depth: int) -> Inner | TokenParts:
         """The language of a part."""
         if part.text == "token":
-            is_set = isinstance(part.value, tuple)
-            return token_set(part.value[0], is_excluding=part.value[1]) if is_set else special_token(part.value)
+            return token_part(part)
         if part.text == "max_tokens":
             return AtMostTokens(Regex(*part.value[:2]), part.value[2])
         if part.text == "lark":

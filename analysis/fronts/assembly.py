@@ -7,14 +7,16 @@ pattern is in `split` becomes rules over its own parts instead.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.errors import LimitError
+from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.fronts.expressions import EMPTY, Expr, choice, non_empty, sequence
+from maskwright.analysis.fronts.llguidance_syntax import Atom
+from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.marks import MOST_PARTS, PART_FLAGS, mark
 from maskwright.analysis.nesting import on_own_stack
@@ -317,16 +319,52 @@ class _Symbols:
         return self.optional[symbol]
 
 
+# -- other languages inside
+
+
+class HostGrammar(NamedTuple):
+    """A grammar, and the parts for which its marks (`analysis.marks`) stand, by number."""
+
+    grammar: Grammar
+    parts: tuple[Atom, ...] = ()
+
+    def alone(self) -> Grammar:
+        """The grammar. Raises: GrammarError, with the place, if it has parts."""
+        if self.parts:
+            raise Reader(self.grammar.text, self.grammar.name).error(
+                f"{_named(self.parts[0])} makes this a composition of languages and no grammar alone; read it with "
+                "mw.read_constraint",
+                self.parts[0].at,
+            )
+        return self.grammar
+
+
+def part_terminals(reader: Reader, parts: Collection[Atom]) -> list[Terminal]:
+    """The terminals that are the marks of parts, which are numbered as they come."""
+    places = [reader.place(part.at) for part in parts]
+    return [
+        part_terminal(f"{_named(part)} ({line}:{column})", number, line, column)
+        for number, (part, (line, column)) in enumerate(zip(parts, places, strict=True))
+    ]
+
+
+def _named(part: Atom) -> str:
+    """A part as its author wrote it, as far as that is short."""
+    if part.text == "max_tokens":
+        return f"{part.value[0]}[max_tokens={part.value[2]}]"
+    return {"token": part.last[:60], "grammar": f"@{part.value}"}.get(part.text, f"%{part.text}")
+
+
 def part_terminal(name: str, number: int, line: int = 0, column: int = 0) -> Terminal:
     """The terminal that is the mark of a part. line, column : see `Terminal`."""
     literal = mark(number).decode("utf-8", "surrogateescape")
     return Terminal(name, str(number), PART_FLAGS, literal, line=line, column=column)
 
 
-def without_unused(grammar: Grammar) -> tuple[Grammar, list[int]]:
-    """The grammar without terminals that neither a rule nor `ignored` has.
+def without_unused(grammar: Grammar, parts: Iterable[Atom]) -> HostGrammar:
+    """The grammar without terminals that neither a rule nor `ignored` has, and the parts it has.
 
-    Returns also the numbers of the parts that it has, which are numbered without gaps in it.
+    parts : by the numbers that they have in the grammar given.
 
     Raises: LimitError if it has more than MOST_PARTS parts.
     """
@@ -334,11 +372,12 @@ def without_unused(grammar: Grammar) -> tuple[Grammar, list[int]]:
     number = {old: new for new, old in enumerate(used)}
     number |= {grammar.n_terminals + i: len(used) + i for i in range(grammar.n_nonterminals)}
     terminals = [grammar.terminals[t] for t in used]
-    parts = [at for at, one in enumerate(terminals) if one.flags == PART_FLAGS]
-    if len(parts) > MOST_PARTS:
-        raise LimitError(f"grammar {grammar.name} has {len(parts):,} parts, more than {MOST_PARTS:,}")
-    found = [int(terminals[at].pattern or 0) for at in parts]
-    for new, at in enumerate(parts):
+    marks = [at for at, one in enumerate(terminals) if one.flags == PART_FLAGS]
+    if len(marks) > MOST_PARTS:
+        raise LimitError(f"grammar {grammar.name} has {len(marks):,} parts, more than {MOST_PARTS:,}")
+    atoms = list(parts)
+    left = tuple(atoms[int(terminals[at].pattern or 0)] for at in marks)
+    for new, at in enumerate(marks):
         terminals[at] = part_terminal(terminals[at].name, new, terminals[at].line, terminals[at].column)
     made = replace(
         grammar,
@@ -347,4 +386,4 @@ def without_unused(grammar: Grammar) -> tuple[Grammar, list[int]]:
         start=number[grammar.start],
         ignored=frozenset(number[t] for t in grammar.ignored),
     )
-    return made, found
+    return HostGrammar(made, left)

@@ -15,17 +15,21 @@ Where llama.cpp's parser goes a way of its own, we say so instead of following i
 - recursion on the left is read (there, it is an error);
 - a character U+0000 is one like all others (there, a text ends at it).
 
-Tokens, ``<name>`` and ``<[id]>``, stand for no text and are refused.
+``<name>`` and ``<[id]>`` are one token of the vocabulary, ``!<name>`` and ``!<[id]>`` any other one
+that does not end the text. They are parts of a composition (`analysis.composition`). A name, which
+holds no line break, is with its ``<`` and ``>`` that of a special token, or the text of another one
+(there, a text that the tokenizer makes one token of). A special token has no text here (there, it
+may be spelled by ``"<think>"`` and ``.``).
 
 xgrammar's EBNF looks like GBNF, with these differences. Line breaks mean nothing, but a rule's name
 is the first word on its line. A name may have dots, and no digit first. A class ``[^]`` is any
 character; there is no ``.``. An alternative is not empty; ``""`` and ``()`` say the empty text. An
 element has at most one repetition, and ``{m, -1}`` is ``{m,}``. More escapes exist: ``\' \? \/ \a
 \b \f \v \0 \e``, and in classes those of signs; ``\x`` takes all hexadecimal digits that follow.
+Tokens are ``Token(id, ...)`` and ``ExcludeToken(id, ...)``, and there is ``TokenTagDispatch``.
 
-Refused there by name: macros (``TagDispatch``, ``Token``, ``ExcludeToken``, ``TokenTagDispatch``,
-``Regex``, ``Substring``), look-ahead assertions ``(= ...)``, and options of rules
-(``name[max_tokens=3] ::= ...``).
+Refused there by name: other macros (``TagDispatch``, ``Regex``, ``Substring``), look-ahead
+assertions ``(= ...)``, and options of rules (``name[max_tokens=3] ::= ...``).
 
 Source: llama.cpp, grammars/README.md and src/llama-grammar.cpp; xgrammar,
 docs/defining_structures/ebnf_grammar.md and cpp/grammar_parser.cc.
@@ -34,10 +38,12 @@ docs/defining_structures/ebnf_grammar.md and cpp/grammar_parser.cc.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
 
 from maskwright.analysis.arguments import need_type
 from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.fronts.assembly import TERMINAL, HostGrammar
 from maskwright.analysis.fronts.expressions import (
     EMPTY,
     Expr,
@@ -48,6 +54,7 @@ from maskwright.analysis.fronts.expressions import (
     repetition,
     sequence,
 )
+from maskwright.analysis.fronts.llguidance_syntax import Atom
 from maskwright.analysis.fronts.reading import Reader, suggested, undefined
 from maskwright.analysis.fronts.scannerless import RuleSet, compile_rules
 from maskwright.analysis.grammar.grammar import Grammar
@@ -56,6 +63,8 @@ from maskwright.analysis.regex.charset import EVERYTHING, complement, normalise
 
 SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
 _BLANKS = re.compile(r"(?:[ \t]+|#[^\r\n]*)*")
+_TOKEN = re.compile(r"(!?)(<(?:\[([0-9]{1,9})\]|(?!\[)[^>\r\n]*)>)")
+_ID = re.compile(r"[0-9]{1,9}(?![0-9])")
 _GO_ON = tuple('|"[(.*+?{<!')
 """What a line begins with that goes on with the rule before it, were it not for the line break."""
 _HELD = "as llama.cpp reads it; put what it stands for into parentheses, or write the | at the end of the line"
@@ -67,15 +76,12 @@ def parse_gbnf(text: str, name: str = "<gbnf>") -> Grammar:
 
     name : the grammar's name, which error messages show.
 
-    Raises: GrammarError, with the place, for bad syntax, an undefined rule, a rule defined twice,
-    or a token; EmptyLanguageError if `root` has no finite text; LimitError if repetitions unfold to
-    too many rules.
+    Raises: as `read_rules`; GrammarError for a token, which makes the text a composition.
 
     >>> print(parse_gbnf('root ::= "(" root ")" | [0-9]+'))
     <Grammar <gbnf>: 3 terminals, 1 nonterminals, 2 rules, start 'root'>
     """
-    reader = Reader(text, name)
-    return compile_rules(RuleReader(reader).read("root"), reader)
+    return read_rules(text, name).alone()
 
 
 @on_own_stack
@@ -84,16 +90,27 @@ def parse_ebnf(text: str, name: str = "<ebnf>", root_rule: str = "root") -> Gram
 
     name : the grammar's name, which error messages show. root_rule : the rule of whole texts.
 
-    Raises: GrammarError, with the place, for bad syntax, an undefined rule, a rule defined twice,
-    and for what is refused (see the module); EmptyLanguageError if the root rule has no finite
-    text; LimitError if repetitions unfold to too many rules.
+    Raises: as `read_rules`; GrammarError for a token, which makes the text a composition.
 
     >>> print(parse_ebnf('main ::= "a" main | "b"', root_rule="main"))
     <Grammar <ebnf>: 1 terminals, 1 nonterminals, 1 rules, start 'main'>
     """
+    return read_rules(text, name, "ebnf", root_rule).alone()
+
+
+@on_own_stack
+def read_rules(text: str, name: str, syntax: Literal["gbnf", "ebnf"] = "gbnf", root: str = "root") -> HostGrammar:
+    """The grammar of a text in GBNF or EBNF, whose parts are tokens.
+
+    name : the grammar's name, which error messages show. root : the rule of whole texts.
+
+    Raises: GrammarError, with the place, for bad syntax, an undefined rule, a rule defined twice,
+    and for what is refused (see the module); EmptyLanguageError if the root rule has no finite
+    text; LimitError if repetitions unfold to too many rules.
+    """
     reader = Reader(text, name)
-    need_type("root_rule", root_rule, str, "the name of a rule", GrammarError)
-    return compile_rules(EbnfReader(reader).read(root_rule), reader)
+    need_type("root_rule", root, str, "the name of a rule", GrammarError)
+    return compile_rules((EbnfReader if syntax == "ebnf" else RuleReader)(reader).read(root), reader)
 
 
 class RuleReader:
@@ -118,6 +135,7 @@ class RuleReader:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self._uses: list[Expr] = []
+        self._tokens: dict[str, Atom] = {}
 
     def read(self, root: str) -> RuleSet:
         """The rules of the text. Raises: GrammarError. root : the rule of whole texts."""
@@ -150,7 +168,7 @@ class RuleReader:
         for use in self._uses:
             if use.name not in rules:
                 raise undefined(reader, use.name, use.offset, rules)
-        return RuleSet(rules, root, places)
+        return RuleSet(rules, root, places, self._tokens)
 
     def check_name(self, name: str, start: int) -> None:
         """Raise GrammarError if a rule cannot have this name at this offset, or what comes next."""
@@ -201,13 +219,19 @@ class RuleReader:
             return found
         if reader.take("."):
             return characters(EVERYTHING)
+        if (token := reader.match(_TOKEN)) is not None:
+            return self.token(token[0], [token[2] if token[3] is None else int(token[3])], bool(token[1]), start)
         if reader.next in ("<", "!"):
-            shown = reader.text[start : start + 40].split(">")[0] + ">"
-            raise reader.error(
-                f"the token {shown} stands for no text, and masks here are over texts; say its text as a string, or leave it out"
-            )
+            raise reader.error("expected a token, which is written <name>, <[id]>, !<name> or !<[id]> on one line")
         name = reader.match(self.name_of_rule)
         return None if name is None else self.use(name[0], start)
+
+    def token(self, written: str, tokens: Iterable[int | str], is_excluding: bool, start: int) -> Expr:
+        """The element that is one token of a set, or of all others."""
+        self._tokens.setdefault(
+            written, Atom("part", start, text="token", last=written, value=(tuple(tokens), is_excluding))
+        )
+        return reference(TERMINAL + written, start)
 
     def use(self, name: str, start: int) -> Expr:
         """The element that is a rule."""
@@ -299,6 +323,9 @@ MACROS = ("TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "
 """Names that are calls in xgrammar, not rules."""
 
 _NAME = r"[A-Za-z_.-][A-Za-z0-9_.-]*+"
+_TAG = re.compile(rf"\(\s*+([0-9]{{1,9}})\s*+,\s*+({_NAME})\s*+,?\s*+\)")
+_EXCLUDES = re.compile(r"excludes\s*+=")
+_GOES_ON = re.compile(r"loop_after_dispatch\s*+=\s*+(true|false)\b")
 _RULE = re.compile(_NAME + r"(?:\[[^\]\r\n]*\][ \t]*|(?:[ \t\r\n]++|#[^\r\n]*+)*+)::=")
 _OPTIONS = re.compile(r"\[[^\]\r\n]*\][ \t]*::=")
 _SIGNS = {
@@ -366,11 +393,63 @@ class EbnfReader(RuleReader):
         found = reader.match(self.name_of_rule)
         if found is None:
             raise reader.error(f"expected an element of a rule, found {reader.found}")
+        if found[0] in ("Token", "ExcludeToken", "TokenTagDispatch"):
+            return self._tokens_of(found[0], start)
         if found[0] in MACROS:
             raise reader.error(f"the macro {found[0]}(...) is not supported; say what it means by rules", start)
         if found[0] in ("true", "false"):
             raise reader.error(f'{found[0]} is a value and no element; write "{found[0]}" for the text', start)
         return self.use(found[0], start)
+
+    def _list(self, what: str) -> Iterator[None]:
+        """Goes from value to value of a list in parentheses. what : it is, for messages."""
+        reader = self.reader
+        reader.match(SPACE)
+        reader.expect("(", f"before {what}")
+        reader.match(SPACE)
+        while not reader.take(")"):
+            yield
+            reader.match(SPACE)
+            if not reader.take(",") and reader.next != ")":
+                raise reader.error(f"expected a comma or ')' in {what}, found {reader.found}")
+            reader.match(SPACE)
+
+    def _id(self) -> int:
+        if (found := self.reader.match(_ID)) is None:
+            raise self.reader.error(f"expected the id of a token, found {self.reader.found}")
+        return int(found[0])
+
+    def _of_ids(self, ids: Iterable[int], is_excluding: bool, start: int) -> Expr:
+        ordered = sorted(set(ids))
+        written = f"{'ExcludeToken' if is_excluding else 'Token'}({', '.join(map(str, ordered))})"
+        return self.token(written, ordered, is_excluding, start)
+
+    def _tokens_of(self, macro: str, start: int) -> Expr:
+        """What a macro stands for, behind its name."""
+        reader = self.reader
+        if macro != "TokenTagDispatch":
+            if not (ids := [self._id() for _ in self._list(f"the ids of {macro}")]):
+                raise reader.error(f"{macro}() names no token", start)
+            return self._of_ids(ids, macro == "ExcludeToken", start)
+        tags: list[Expr] = []
+        triggers, excluded, goes_on = set[int](), set[int](), True
+        for _ in self._list(f"what {macro} takes"):
+            at = reader.at
+            if (key := reader.match(_EXCLUDES)) is not None:
+                excluded.update(self._id() for _ in self._list("what is excluded"))
+            elif (key := reader.match(_GOES_ON)) is not None:
+                goes_on = key[1] == "true"
+            elif (key := reader.match(_TAG)) is not None:
+                triggers.add(int(key[1]))
+                tags.append(sequence((self._of_ids([int(key[1])], False, at), self.use(key[2], key.start(2)))))
+            else:
+                raise reader.error("expected (id, rule), excludes=(id, ...) or loop_after_dispatch=true or false")
+        if both := triggers & excluded:
+            raise reader.error(f"token {min(both)} is a trigger of {macro} and excluded, too", start)
+        free, tag = self._of_ids(triggers | excluded, True, start), choice(tags)
+        if goes_on:
+            return repetition(choice((free, tag)), 0, None)
+        return sequence((repetition(free, 0, None), repetition(tag, 0, 1)))
 
     def group(self) -> Expr:
         """What stands in parentheses."""

@@ -164,12 +164,15 @@ class Lexicon:
     def check_ends(self, follows: Sequence[int]) -> None:
         """Checks that no lexeme runs on into the next one: condition (b).
 
-        follows : for each terminal those that may stand directly behind it, as bits.
+        follows : for each terminal those that may stand directly behind it, as bits; the
+            terminals beyond these are marks, and begin with a byte that no lexeme has.
 
         Raises: Overlap for the terminals into which a lexeme could run on.
         """
         winners = [self._winner(accepting) for accepting in self._union.accepting]
         split: set[str] = set()
+        lexical = (1 << len(self.terminals)) - 1
+        follows = [behind & lexical for behind in follows[: len(self.terminals)]]
         for run_on in run_ons(self._nfa, self._union, winners, follows):
             for terminal in run_on.longer:
                 split.update(self.terminals[terminal].leaves)

@@ -38,10 +38,17 @@ from typing import NamedTuple
 
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import EmptyLanguageError, GrammarError, LimitError
-from maskwright.analysis.fronts.assembly import TERMINAL, assemble, lower, part_terminal, without_unused
+from maskwright.analysis.fronts.assembly import (
+    TERMINAL,
+    HostGrammar,
+    assemble,
+    lower,
+    part_terminals,
+    without_unused,
+)
 from maskwright.analysis.fronts.expressions import Expr, automaton_of, choice, in_both, non_empty
 from maskwright.analysis.fronts.llguidance_rules import Rules, Terminals, cut_by_lazy
-from maskwright.analysis.fronts.llguidance_syntax import Atom, Document, read_document
+from maskwright.analysis.fronts.llguidance_syntax import Document, read_document
 from maskwright.analysis.fronts.neighbours import is_prefix_free, last_symbols
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
@@ -49,13 +56,6 @@ from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.nesting import on_own_stack
-
-
-class HostGrammar(NamedTuple):
-    """A grammar, and the parts for which its marks (`analysis.marks`) stand, by number."""
-
-    grammar: Grammar
-    parts: tuple[Atom, ...]
 
 
 @on_own_stack
@@ -76,14 +76,7 @@ def parse_llguidance(text: str, name: str = "<llguidance>", lexing: Lexing = "co
     <Grammar <llguidance>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
     """
     reader = Reader(text, name)
-    found = host_grammar(reader, read_document(reader), lexing)
-    if found.parts:
-        part = found.parts[0]
-        raise reader.error(
-            f"{_named(part)} makes this a composition of languages and no grammar alone; read it with mw.read_constraint",
-            part.at,
-        )
-    return found.grammar
+    return host_grammar(reader, read_document(reader), lexing).alone()
 
 
 def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGrammar:
@@ -117,7 +110,7 @@ def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGram
     ]
     alternatives = {TERMINAL + key: found.alternatives[i] for i, key in enumerate(rules.terminals)}
     alternatives |= {TERMINAL + key: (len(lexical) + i,) for i, key in enumerate(rules.parts)}
-    lexical += [_part_terminal(reader, i, part) for i, part in enumerate(rules.parts.values())]
+    lexical += part_terminals(reader, rules.parts.values())
     grammar = assemble(lowered, lexical, alternatives, lexing, reader.name, reader.text)
     if grammar.start not in productive_symbols(grammar):
         raise EmptyLanguageError(
@@ -131,29 +124,14 @@ def host_grammar(reader: Reader, document: Document, lexing: Lexing) -> HostGram
     grammar = reduce(grammar)
     if skip is not None:
         grammar = _with_skip(grammar, skip, document)
-    grammar, left = without_unused(grammar)
-    atoms = list(rules.parts.values())
-    conflicts = default_conflicts(grammar)
-    if conflicts != "all":
+    host = without_unused(grammar, rules.parts.values())
+    if default_conflicts(host.grammar) != "all":
         raise GrammarError(
             f"grammar {reader.name}: where it is ambiguous, parses of one text stand where different terminals compete; "
             "llguidance follows them all, and one lexer here cannot; left-factor the rules, or read it with "
             "mw.read_llguidance(..., lexing='longest'), by which a keyword ends where a name would"
         )
-    return HostGrammar(grammar, tuple(atoms[i] for i in left))
-
-
-def _part_terminal(reader: Reader, number: int, part: Atom) -> Terminal:
-    """The terminal that is the mark of a part."""
-    line, column = reader.place(part.at)
-    return part_terminal(f"{_named(part)} ({line}:{column})", number, line, column)
-
-
-def _named(part: Atom) -> str:
-    """A part as its author wrote it, as far as that is short."""
-    if part.text == "max_tokens":
-        return f"{part.value[0]}[max_tokens={part.value[2]}]"
-    return {"token": part.last[:60], "grammar": f"@{part.value}"}.get(part.text, f"%{part.text}")
+    return host
 
 
 def _terminal_name(number: int, names: list[str], expr: Expr) -> str:

@@ -399,9 +399,11 @@ def _tokens(reader: Reader, text: str, at: int) -> str | tuple[tuple[int, ...], 
     """The name in ``<name>``; or the ids in ``<[ids]>``, and whether any other token is meant."""
     if not (text.startswith("<[") and text.endswith("]>")):
         return text
-    is_excluding = text[2] in "*^"
+    if text == "<[*]>":
+        return (), True
+    is_excluding = text[2] == "^"
     found: dict[int, None] = {}
-    for one in filter(None, "" if text == "<[*]>" else text[2 + is_excluding : -2].split(",")):
+    for one in text[2 + is_excluding : -2].split(","):
         ends = _TOKENS.fullmatch(one)
         if ends is None or int(ends[2] or ends[1]) < int(ends[1]):
             raise reader.error(f"{text} is not read: expected ids and ranges, as in <[5,7-9]>, <[^5]> or <[*]>", at)
@@ -411,8 +413,6 @@ def _tokens(reader: Reader, text: str, at: int) -> str | tuple[tuple[int, ...], 
                 f"more than {MAX_TOKENS:,} tokens are named up to {text}; say which are not meant, as in <[^5]>", at
             )
         found |= dict.fromkeys(range(int(ends[1]), int(ends[2] or ends[1]) + 1))
-    if not found and text != "<[*]>":
-        raise reader.error(f"{text} names no token", at)
     return tuple(found), is_excluding
 
 

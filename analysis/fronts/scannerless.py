@@ -27,9 +27,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from maskwright.analysis.errors import EmptyLanguageError
-from maskwright.analysis.fronts.assembly import assemble, lower, without_unused
+from maskwright.analysis.fronts.assembly import TERMINAL, HostGrammar, assemble, lower, part_terminals, without_unused
 from maskwright.analysis.fronts.expressions import NEVER, Expr, choice, non_empty, patterns_in, repetition, sequence
 from maskwright.analysis.fronts.lexicon import Lexicon, Overlap
+from maskwright.analysis.fronts.llguidance_syntax import Atom
 from maskwright.analysis.fronts.neighbours import neighbours
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
@@ -44,16 +45,20 @@ class RuleSet:
     """What a text in another engine's language says.
 
     rules : the rules by name, in the text's order. root : the rule of whole texts. places : the
-    offset of each rule's definition.
+    offset of each rule's definition. tokens : how one is written -> where it stands first; it is
+    the reference TERMINAL and how it is written.
     """
 
     rules: Mapping[str, Expr]
     root: str
     places: Mapping[str, int] = field(default_factory=dict)
+    tokens: Mapping[str, Atom] = field(default_factory=dict)
 
 
-def compile_rules(found: RuleSet, reader: Reader) -> Grammar:
-    """The grammar of the texts that the rules derive, character by character.
+def compile_rules(found: RuleSet, reader: Reader) -> HostGrammar:
+    """The grammar of the texts that the rules derive, character by character. Tokens are its parts.
+
+    No byte of a mark is in a text, so a lexeme before a mark ends there, and (b) holds.
 
     reader : the text, for the grammar and its messages.
 
@@ -66,9 +71,11 @@ def compile_rules(found: RuleSet, reader: Reader) -> Grammar:
     while True:
         lowered = lower(rules, split, reader.name)
         try:
-            lexicon = Lexicon(lowered.leaves, reader.name)
+            lexicon = Lexicon({key: leaf for key, leaf in lowered.leaves.items() if leaf.is_regular}, reader.name)
             alternatives = lexicon.alternatives()
             terminals = _terminals(lexicon, names, rules)
+            alternatives |= {TERMINAL + key: (len(terminals) + i,) for i, key in enumerate(found.tokens)}
+            terminals += part_terminals(reader, found.tokens.values())
             grammar = assemble(lowered, terminals, alternatives, "longest", reader.name, reader.text)
             if grammar.start not in productive_symbols(grammar):
                 raise _endless(grammar, found, reader)
@@ -80,7 +87,7 @@ def compile_rules(found: RuleSet, reader: Reader) -> Grammar:
             if n_rounds > MAX_ROUNDS:
                 split |= {pattern for key in overlap.patterns for pattern in patterns_in(lowered.leaves[key])}
             continue
-        return without_unused(grammar)[0]
+        return without_unused(grammar, found.tokens.values())
 
 
 def _endless(grammar: Grammar, found: RuleSet, reader: Reader) -> EmptyLanguageError:
@@ -182,8 +189,8 @@ def _mentions(expr: Expr, name: str) -> bool:
 
 
 def references(expr: Expr) -> list[Expr]:
-    """The references in an expression, in order."""
-    if expr.is_regular:
+    """The references to rules in an expression, in order."""
+    if expr.is_regular or expr.name.startswith(TERMINAL):
         return []
     if expr.kind == "reference":
         return [expr]

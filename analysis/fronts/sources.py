@@ -25,7 +25,8 @@ from typing import Literal, get_args
 
 from maskwright.analysis.arguments import clip, need_type, refuse_argument
 from maskwright.analysis.errors import GrammarError, NestingError, UnknownNameError
-from maskwright.analysis.fronts.gbnf import MACROS, EbnfReader, RuleReader, parse_ebnf, parse_gbnf
+from maskwright.analysis.fronts.assembly import HostGrammar
+from maskwright.analysis.fronts.gbnf import MACROS, EbnfReader, RuleReader, read_rules
 from maskwright.analysis.fronts.llguidance import parse_llguidance
 from maskwright.analysis.fronts.reading import Reader
 from maskwright.analysis.grammar.grammar import Grammar
@@ -76,22 +77,28 @@ def read_grammar(source: str | os.PathLike[str], syntax: Syntax | None = None) -
     >>> read_grammar('root ::= "a" root | "b"').symbol_name(1)
     'root'
     """
+    return read_host(source, syntax).alone()
+
+
+def read_host(source: str | os.PathLike[str], syntax: Syntax | None = None) -> HostGrammar:
+    """As `read_grammar`, but that a grammar in GBNF or EBNF may have parts, which are tokens."""
     if not isinstance(source, str | os.PathLike):
         expected = f"a path, a name or a text{meant(source, 'read_constraint')}"
         refuse_argument("a constraint", source, expected, GrammarError)
     if syntax is not None and syntax not in SYNTAXES:
         raise UnknownNameError(f"no syntax is named {clip(syntax)}{suggestion(str(syntax)[:60], SYNTAXES)}")
     if isinstance(source, str) and source in known_grammars() and syntax in (None, "lark"):
-        return load_grammar(source)
+        return HostGrammar(load_grammar(source))
     path = path_of(source)
     text = read_file(path) if path is not None else str(source)
     name = PurePath(path).name if path is not None else "<text>"
     found = syntax or detect(text, path)
-    parse = {"gbnf": parse_gbnf, "ebnf": parse_ebnf, "llguidance": parse_llguidance}.get(found)
-    if parse is not None:
-        return parse(text, name)
+    if found == "gbnf" or found == "ebnf":
+        return read_rules(text, name, found)
+    if found == "llguidance":
+        return HostGrammar(parse_llguidance(text, name))
     if found == "lark":
-        return parse_grammar(text) if path is None else load_grammar(path)
+        return HostGrammar(parse_grammar(text) if path is None else load_grammar(path))
     what = "a JSON Schema" if found == "schema" else "a regular expression" if text.strip() else "empty"
     near = suggestion(text[:60], known_grammars()) if text.isidentifier() else ""
     is_rule = re.match(r"\s*[\w-]+\s*=[^>]", text)

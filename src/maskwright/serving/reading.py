@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from maskwright.analysis.arguments import a_type, clip, need_type
 from maskwright.analysis.composition import Composition, read_composition, read_structural_tag, read_tools
+from maskwright.analysis.composition.compose import of_host
 from maskwright.analysis.dialects import read_llguidance
 from maskwright.analysis.dialects.x_guidance import read_guided
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, SchemaError, UnknownNameError
-from maskwright.analysis.fronts import detect, parse_ebnf, parse_gbnf
+from maskwright.analysis.fronts import detect
+from maskwright.analysis.fronts.gbnf import read_rules
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.loading import load_grammar, parse_grammar
@@ -224,10 +226,8 @@ class RequestReader:
             return read_composition(spec, name=_NAME, paths=False)
         if syntax == "llguidance":
             return read_llguidance(spec, name=_NAME)
-        if syntax == "gbnf":
-            return parse_gbnf(spec, _NAME)
-        if syntax == "ebnf":
-            return parse_ebnf(spec, _NAME, request.root)
+        if syntax == "gbnf" or syntax == "ebnf":
+            return of_host(read_rules(spec, _NAME, syntax, request.root if syntax == "ebnf" else "root"))
         found = parse_grammar(spec, name=_NAME, must_compile=True)
         if found.lexing == "nfa":
             raise GrammarError(
