@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from maskwright.analysis.deadline import look
-from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.fronts.expressions import EMPTY, Expr, choice, non_empty, sequence
 from maskwright.analysis.fronts.llguidance_syntax import Atom
 from maskwright.analysis.fronts.reading import Reader

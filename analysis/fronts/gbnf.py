@@ -16,10 +16,11 @@ Where llama.cpp's parser goes a way of its own, we say so instead of following i
 - a character U+0000 is one like all others (there, a text ends at it).
 
 ``<name>`` and ``<[id]>`` are one token of the vocabulary, ``!<name>`` and ``!<[id]>`` any other one
-that does not end the text. They are parts of a composition (`analysis.composition`). A name, which
-holds no line break, is with its ``<`` and ``>`` that of a special token, or the text of another one
-(there, a text that the tokenizer makes one token of). A special token has no text here (there, it
-may be spelled by ``"<think>"`` and ``.``).
+that does not end the text; ids may be sets, as in ``<[5,7-9]>``, which newer versions write. They
+are parts of a composition (`analysis.composition`). A name, which holds no line break, is with its
+``<`` and ``>`` that of a special token, or the text of another one (there, a text of which the
+tokenizer makes one token). A special token has no text here (there, ``"<think>"`` and ``.`` may
+spell it).
 
 xgrammar's EBNF looks like GBNF, with these differences. Line breaks mean nothing, but a rule's name
 is the first word on its line. A name may have dots, and no digit first. A class ``[^]`` is any
@@ -54,7 +55,7 @@ from maskwright.analysis.fronts.expressions import (
     repetition,
     sequence,
 )
-from maskwright.analysis.fronts.llguidance_syntax import Atom
+from maskwright.analysis.fronts.llguidance_syntax import Atom, tokens_of
 from maskwright.analysis.fronts.reading import Reader, suggested, undefined
 from maskwright.analysis.fronts.scannerless import RuleSet, compile_rules
 from maskwright.analysis.grammar.grammar import Grammar
@@ -63,7 +64,7 @@ from maskwright.analysis.regex.charset import EVERYTHING, complement, normalise
 
 SPACE = re.compile(r"(?:[ \t\r\n]+|#[^\r\n]*)*")
 _BLANKS = re.compile(r"(?:[ \t]+|#[^\r\n]*)*")
-_TOKEN = re.compile(r"(!?)(<(?:\[([0-9]{1,9})\]|(?!\[)[^>\r\n]*)>)")
+_TOKEN = re.compile(r"(!?)(<[^>\r\n]*>)")
 _ID = re.compile(r"[0-9]{1,9}(?![0-9])")
 _GO_ON = tuple('|"[(.*+?{<!')
 """What a line begins with that goes on with the rule before it, were it not for the line break."""
@@ -220,7 +221,11 @@ class RuleReader:
         if reader.take("."):
             return characters(EVERYTHING)
         if (token := reader.match(_TOKEN)) is not None:
-            return self.token(token[0], [token[2] if token[3] is None else int(token[3])], bool(token[1]), start)
+            found = tokens_of(reader, token[2], start)
+            of, is_excluding = ((found,), False) if isinstance(found, str) else found
+            if is_excluding and token[1]:
+                raise reader.error(f"{token[0]} says twice that other tokens are meant", start)
+            return self.token(token[0], of, is_excluding or bool(token[1]), start)
         if reader.next in ("<", "!"):
             raise reader.error("expected a token, which is written <name>, <[id]>, !<name> or !<[id]> on one line")
         name = reader.match(self.name_of_rule)

@@ -29,7 +29,7 @@ class Atom:
     last : of a range, its last character; of tokens, how they are written. ignores_case : of a
     string. span : of a pattern, its offsets. inner : of a group. of : of a negation, what is
     negated. chunks : of a substring. value : of a part, the schema, the `Document`, the name, the
-    tokens (as `_tokens`), or a rule's name, the automaton of its texts and how many tokens they
+    tokens (as `tokens_of`), or a rule's name, the automaton of its texts and how many tokens they
     have at most.
     """
 
@@ -355,7 +355,7 @@ def _atom(reader: Reader) -> Atom:
     if (pattern := reader.match(_PATTERN)) is not None:
         return Atom("regex", at, text=pattern[2], span=pattern.span(1))
     if (special := reader.match(_SPECIAL)) is not None:
-        return Atom("part", at, text="token", last=special[0], value=_tokens(reader, special[0], at))
+        return Atom("part", at, text="token", last=special[0], value=tokens_of(reader, special[0], at))
     if (grammar := reader.match(_REFERENCE)) is not None:
         return Atom("part", at, text="grammar", value=grammar[0][1:])
     if (word := reader.match(_DIRECTIVE)) is not None:
@@ -395,7 +395,7 @@ def _inline(reader: Reader, word: str, at: int) -> Atom:
     return Atom("substring" if key == "substring_chars" else "words", at, text=content, chunks=tuple(content))
 
 
-def _tokens(reader: Reader, text: str, at: int) -> str | tuple[tuple[int, ...], bool]:
+def tokens_of(reader: Reader, text: str, at: int) -> str | tuple[tuple[int, ...], bool]:
     """The name in ``<name>``; or the ids in ``<[ids]>``, and whether any other token is meant."""
     if not (text.startswith("<[") and text.endswith("]>")):
         return text
