@@ -39,7 +39,7 @@ docs/defining_structures/ebnf_grammar.md and cpp/grammar_parser.cc.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from maskwright.analysis.arguments import need_type
@@ -221,8 +221,8 @@ class RuleReader:
         if reader.take("."):
             return characters(EVERYTHING)
         if (token := reader.match(_TOKEN)) is not None:
-            found = tokens_of(reader, token[2], start)
-            of, is_excluding = ((found,), False) if isinstance(found, str) else found
+            said = tokens_of(reader, token[2], start)
+            of, is_excluding = ((said,), False) if isinstance(said, str) else said
             if is_excluding and token[1]:
                 raise reader.error(f"{token[0]} says twice that other tokens are meant", start)
             return self.token(token[0], of, is_excluding or bool(token[1]), start)
@@ -231,7 +231,7 @@ class RuleReader:
         name = reader.match(self.name_of_rule)
         return None if name is None else self.use(name[0], start)
 
-    def token(self, written: str, tokens: Iterable[int | str], is_excluding: bool, start: int) -> Expr:
+    def token(self, written: str, tokens: Sequence[int | str], is_excluding: bool, start: int) -> Expr:
         """The element that is one token of a set, or of all others."""
         self._tokens.setdefault(
             written, Atom("part", start, text="token", last=written, value=(tuple(tokens), is_excluding))

@@ -197,3 +197,24 @@ def test_check_compiles_the_languages_inside(compiler: RequestCompiler) -> None:
     grammar = 'start: "a" %lark {\nstart: A B\nA: /[ab]*a[ab]{30}/\nB: /[ab]/\n}'
     with pytest.raises(mw.MaskwrightError, match="states"):
         compiler.check("grammar", grammar)
+
+
+@pytest.mark.parametrize(
+    ("spec", "language"),
+    [
+        ("root ::= <|pad|> !<|pad|>* <|pad|> [0-9]", ""),
+        ("root ::= Token({0}) ExcludeToken({0})* Token({0}) [0-9]", "ebnf"),
+    ],
+)
+def test_a_grammar_in_gbnf_or_ebnf_may_have_tokens(compiler: RequestCompiler, spec: str, language: Any) -> None:
+    (pad,) = (number for number, name in compiler.vocabulary.special.items() if name == "<|pad|>")
+    spec = spec.format(pad)
+    compiler.check("grammar", spec)
+    store = compiler.compile("grammar", spec, language=language)
+    digit, letter = (compiler.vocabulary.tokens.index(text) for text in (b"1", b"a"))
+    assert store.matcher().replay([pad, letter, pad, digit]) == 4 and store.matcher().replay([letter]) == 0
+    for wrong in ("root ::= <nothing>", "root ::= <[999999]>"):
+        with pytest.raises(mw.VocabularyError, match=r"part <.*> \(1:10\)"):
+            compiler.check("grammar", wrong)
+        with pytest.raises(mw.VocabularyError, match=r"part <.*> \(1:10\)"):
+            compiler.compile("grammar", wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import naive_token_rules as naive
@@ -71,3 +72,70 @@ def test_the_definition_against_all_texts_of_a_few_tokens(seed: int) -> None:
             if not tried:
                 break
             stacks = naive.behind(rules, stacks, rng.choice(sorted(tried)))
+
+
+BYTES = mw.load_vocabulary(
+    [*(bytes([i]) for i in range(256)), b"", b"", b"", b"<t>", b"abc"],
+    eos=[256],
+    special={"<|e|>": 256, "<|x|>": 257, "<think>": 258},
+    name="bytes",
+)
+
+
+def verdict(text: str, tokens: Sequence[int]) -> bool:
+    matcher = mw.build_store(mw.read_constraint(text), BYTES).matcher()
+    return matcher.replay(tokens) == len(tokens) and matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        # as in a guide and a test of llama.cpp's, and as programs send it
+        ("root ::= <think> thinking <|x|> .*\nthinking ::= !<|x|>*", [258, 97, 258, 257, 98], [258, 97, 257, 257]),
+        ("root ::= pre <[257]> post\npre ::= !<[257]>*\npost ::= !<[257]>*", [97, 257, 258], [257, 257]),
+        ("root ::= (<[257]> | <[258]>) !<[257-258]>", [258, 97], [257, 258]),
+        ("root ::= x\nx ::= | <[257]> y | (. | <[258]>) x\ny ::= | [x] <[258]> | ([^x] | <[258]>) x", [97, 257, 120, 258], [257, 120, 97]),
+        ('root ::= <[*]> "a"', [257, 97], [256]),
+        ("root ::= <t> .*", [259, 60], [60, 116, 62]),
+        ('root ::= "ab" <abc>? <[99]>', [97, 98, 99], [260]),
+        # xgrammar's
+        ('root ::= Token(257, 97) "b"', [97, 98], [98]),
+        ('root ::= TokenTagDispatch((257, x), excludes=(98,))\nx ::= "b"', [97, 257, 98, 97, 258], [97, 98]),
+        ('root ::= TokenTagDispatch((257, x), loop_after_dispatch=false)\nx ::= "b"', [97, 257, 98], [257, 98, 97]),
+    ],
+)  # fmt: skip
+def test_what_a_token_means(text: str, good: list[int], bad: list[int]) -> None:
+    if "abc" not in text:
+        assert verdict(text, good) and not verdict(text, bad)
+    else:  # <abc> is no token, abc is one
+        with pytest.raises(
+            mw.VocabularyError, match=r"part <abc> \(1:15\): vocabulary bytes has no token '<abc>', neither"
+        ):
+            verdict(text, good)
+
+
+def test_tokens_beside_what_is_ignored() -> None:
+    """Of llguidance's dialect: nothing is ignored within a token, and a token of the set is never ignored."""
+    text = 'start: "a" <[257,32]> <[^257]>* "b"\n%ignore " "'
+    assert all(verdict(text, one) for one in ([97, 257, 98], [97, 32, 32, 257, 32, 98], [97, 32, 98]))
+    assert not verdict(text, [97, 257, 257, 98]) and not verdict(text, [97, 98])
+
+
+def test_where_a_text_with_tokens_may_stand() -> None:
+    text = 'root ::= <think> !<|x|>* <|x|> "a"'
+    store = mw.build_store(mw.compose('start: "q" P\n%declare P', {"P": text}), BYTES)
+    assert store.matcher().replay([113, 258, 99, 257, 97]) == 5
+    form = {
+        "type": "tag",
+        "begin": "<",
+        "content": {"type": "grammar", "grammar": 'root ::= Token(257) "b"'},
+        "end": ">",
+    }
+    tag = mw.read_structural_tag({"type": "structural_tag", "format": form})
+    assert mw.build_store(tag, BYTES).matcher().shortest_ending().tokens == (60, 257, 98, 62)
+    with pytest.raises(mw.GrammarError, match="they cannot be in a JSON string"):
+        mw.in_json_string(text)
+    with pytest.raises(mw.MaskwrightError, match="a middle is for one grammar"):
+        mw.build_store(text, BYTES).matcher(suffix=b"a")
+    with pytest.raises(mw.VocabularyError, match=r"part <\|e\|> \(1:10\): token 256 ends the text"):
+        mw.build_store("root ::= <|e|>", BYTES)
