@@ -134,7 +134,10 @@ TOKENS = mw.Vocabulary.from_tokens(
         ('start: C "a"\n%token C <|cal|>\n', "no special token"),
         ('start: "b" %lark {\nstart: <|cal|> "a"\n}', "no special token"),
         ('root ::= <|call|> "a" !<|end|>', None),
-        ('root ::= "b" <|cal|>', r"part <\|cal\|> \(1:14\): .*no token '<\|cal\|>', neither special nor with this text"),
+        (
+            'root ::= "b" <|cal|>',
+            r"part <\|cal\|> \(1:14\): .*no token '<\|cal\|>', neither special nor with this text",
+        ),
     ],
 )
 def test_special_tokens_are_those_of_the_vocabulary(spec: str, said: str | None) -> None:
