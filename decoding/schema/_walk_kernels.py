@@ -123,10 +123,15 @@ def room_for_byte(table: Int32, memory: Int32, work: Int32, at: int, n: int) -> 
 
     at, n : the first thread, and their number.
     """
-    frames = 1
+    frames, words = 1, 0
     for k in range(n):
-        frames += n_frames(memory, work[at + k * c.THREAD + c.LINK])
-    return frames * table[layout.MOST_WORDS]
+        thread = at + k * c.THREAD
+        frames += n_frames(memory, work[thread + c.LINK])
+        shape = work[thread + c.SHAPE_OF]
+        if work[thread + c.MODE] == c.KEY_STRING and table[shape + layout.ALTERNATIVES] >= 0:
+            made = table[table[shape + layout.ALTERNATIVES] + layout.MOST_FRAMES]
+            words += made * 4 * (16 + table[shape + layout.N_WORDS])
+    return words + frames * table[layout.MOST_WORDS]
 
 
 @kernel

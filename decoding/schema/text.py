@@ -64,8 +64,7 @@ class SchemaText(TextState):
         self.under = store.name
         if workspace is None:
             workspace = shared_workspace(store.vocabulary, store.escapes, store.era)
-        self._workspace = workspace
-        self._voc, self._work = workspace.voc, workspace.work
+        self._workspace, self._voc, self._work = workspace, workspace.voc, workspace.work
         self._table, self._automata = store.table, store.automata
         self._entries: Any = entries
         self._call: Callable[..., Any] = workspace.call
@@ -269,15 +268,12 @@ class SchemaText(TextState):
 
     def explain(self, token: int) -> Explanation | None:
         """As `TextState.explain`. Cost: the text is read again, at some 10 us a byte."""
-        return None if self.is_finished() else self._explained(token)
+        return None if self.is_finished() else self.explain_bytes(token)
 
-    def explain_bytes(self, data: bytes) -> Explanation:
-        return self._explained(data)
-
-    def _explained(self, wanted: int | bytes) -> Explanation:
+    def explain_bytes(self, data: int | bytes) -> Explanation:
         from maskwright.decoding.explain.explain import explain_schema
 
-        return explain_schema(self.store.texts, self.store.name, self.bytes_said(), wanted, self.store.vocabulary)
+        return explain_schema(self.store.texts, self.store.name, self.bytes_said(), data, self.store.vocabulary)
 
     # -- endings
 
@@ -286,10 +282,9 @@ class SchemaText(TextState):
         from maskwright.analysis.schema.preferred import preferred_of
         from maskwright.decoding.schema.ending_states import JsonStates, PatternStates
 
-        texts, constraint = self.store.texts, self.store.constraint
+        under, texts, constraint = self.under, self.store.texts, self.store.constraint
         if isinstance(texts, Dfa):
-            return partial(PatternStates, self.under, texts)
-        under = self.under
+            return partial(PatternStates, under, texts)
         return lambda: JsonStates(under, texts, preferred_of(constraint))
 
 

@@ -104,7 +104,7 @@ class _Writer:
                 out[k] = found
                 kind = out[found]
                 if shape.__class__ is list:
-                    words += (16 + out[found + layout.N_WORDS]) * self._most_rules(found)
+                    words += 16 + out[found + layout.N_WORDS]
                 elif kind == layout.OBJECTS:
                     words += (12 + out[found + layout.N_WORDS]) * (1 + out[found + layout.N_WANTED])
                 elif kind == layout.ARRAYS:
@@ -264,7 +264,7 @@ class _Writer:
         required_bits = len(out)
         out += _bits((False,) * len(keys))
         block = len(out)
-        out += (n, len(classes), at_classes, at_rules, *each)
+        out += (n, len(classes), at_classes, at_rules, 2 + len(classes) + max(map(len, rules), default=0), *each)
         literals = self.literals(keys)
         at = len(out)
         out += (  # in the order of `layout`
@@ -273,12 +273,6 @@ class _Writer:
             -1 if classes else 0, 0, block,
         )  # fmt: skip
         return at
-
-    def _most_rules(self, at: int) -> int:
-        """The most frames that a key's end makes in the object at an offset, of alternatives."""
-        out, block = self.out, self.out[at + layout.ALTERNATIVES]
-        rules = [out[out[block + layout.RULES] + key] for key in range(out[at + layout.N_KEYS])]
-        return 2 + out[block + layout.N_CLASSES_OF_OTHERS] + max([out[one] for one in rules], default=0)
 
     def _leaving(self, nodes: dict[int, list[int]]) -> int:
         """Writes the node of all literals of some nodes, with what each leaves. Returns its offset.

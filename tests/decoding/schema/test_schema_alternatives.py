@@ -75,6 +75,7 @@ def tagged(n: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
+closed = {"type": "object", "required": ["p", "k"], "additionalProperties": False}
 CASES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     "closed": (
         {"anyOf": tagged(2000, additionalProperties=False)},
@@ -85,6 +86,11 @@ CASES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         {"oneOf": tagged(2000)},
         ['{"other":[1],"a17":2,"kind":"k1321"}', '{"kind":"k5","a5":"x","a6":1}'],
         ['{"other":[1],"a17":2,"kind":"k17"}', '{"kind":"k5","a5":1}'],
+    ),
+    "numbered": (
+        {"oneOf": [{**closed, "properties": {"p": {"type": "string"}, "k": {"const": i}}} for i in range(800)]},
+        ['{"p":"x","k":7}', '{"k":799.0,"p":""}'],
+        ['{"p":"x","k":2000}', '{"p":"x"}', '{"p":"","k":7,"z":1}'],
     ),
     "untagged": (
         {"anyOf": [{"properties": {f"a{i}": {"type": "string"}}, "required": [f"a{i}"]} for i in range(2000)]},
@@ -119,7 +125,7 @@ def test_thousands_of_alternatives(name: str) -> None:
         for byte in text.encode():
             matcher.fill(words)
             matcher.advance_bytes(bytes([byte]))
-        assert matcher.is_accepting(), text
+        assert matcher.is_accepting() and len(matcher.text._memory) < 4_000_000, text
         matcher = store.matcher()
         matcher.advance_bytes(text.encode()[: len(text) // 2])
         matcher.advance_bytes(matcher.shortest_ending().data)
