@@ -223,10 +223,9 @@ class FormatReader:
         syntax, text = form.get("syntax", "ebnf"), _text(form, "grammar", where)
         if syntax not in ("ebnf", "lark"):
             raise GrammarError(f"structural tag, {where}/syntax is {clip(syntax)}; expected 'ebnf' or 'lark'")
-        is_ebnf, name = syntax == "ebnf", "<grammar>"
-        return self._host.part(
-            "grammar", of_host(read_rules(text, name, "ebnf")) if is_ebnf else parse_llguidance(text, name)
-        )
+        if syntax == "ebnf":
+            return self._host.part("grammar", of_host(read_rules(text, "<grammar>", "ebnf")))
+        return self._host.part("grammar", parse_llguidance(text, "<grammar>"))
 
     def _regex(self, form: Mapping[str, Any], where: str, ends: Ends) -> Body:
         return self._host.pattern("pattern", load_regex(_text(form, "pattern", where)))

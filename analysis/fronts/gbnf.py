@@ -71,7 +71,6 @@ _GO_ON = tuple('|"[(.*+?{<!')
 _HELD = "as llama.cpp reads it; put what it stands for into parentheses, or write the | at the end of the line"
 
 
-@on_own_stack
 def parse_gbnf(text: str, name: str = "<gbnf>") -> Grammar:
     r"""The grammar of a text in GBNF.
 
@@ -85,7 +84,6 @@ def parse_gbnf(text: str, name: str = "<gbnf>") -> Grammar:
     return read_rules(text, name).alone()
 
 
-@on_own_stack
 def parse_ebnf(text: str, name: str = "<ebnf>", root_rule: str = "root") -> Grammar:
     r"""The grammar of a text in xgrammar's EBNF.
 
@@ -324,7 +322,8 @@ class RuleReader:
         raise reader.error(f"unknown escape {reader.text[start : start + 2]!r}{self.known_escapes}", start)
 
 
-MACROS = ("TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring")
+_OF_TOKENS = ("Token", "ExcludeToken", "TokenTagDispatch")
+MACROS = (*_OF_TOKENS, "TagDispatch", "Regex", "Substring")
 """Names that are calls in xgrammar, not rules."""
 
 _NAME = r"[A-Za-z_.-][A-Za-z0-9_.-]*+"
@@ -398,8 +397,8 @@ class EbnfReader(RuleReader):
         found = reader.match(self.name_of_rule)
         if found is None:
             raise reader.error(f"expected an element of a rule, found {reader.found}")
-        if found[0] in ("Token", "ExcludeToken", "TokenTagDispatch"):
-            return self._tokens_of(found[0], start)
+        if found[0] in _OF_TOKENS:
+            return self._macro(found[0], start)
         if found[0] in MACROS:
             raise reader.error(f"the macro {found[0]}(...) is not supported; say what it means by rules", start)
         if found[0] in ("true", "false"):
@@ -407,7 +406,7 @@ class EbnfReader(RuleReader):
         return self.use(found[0], start)
 
     def _list(self, what: str) -> Iterator[None]:
-        """Goes from value to value of a list in parentheses. what : it is, for messages."""
+        """Stop before each value of a list in parentheses, which the caller reads. what : it is."""
         reader = self.reader
         reader.match(SPACE)
         reader.expect("(", f"before {what}")
@@ -425,20 +424,21 @@ class EbnfReader(RuleReader):
         return int(found[0])
 
     def _of_ids(self, ids: Iterable[int], is_excluding: bool, start: int) -> Expr:
+        """As `token`. However some ids are written, they are one terminal."""
         ordered = sorted(set(ids))
         written = f"{'ExcludeToken' if is_excluding else 'Token'}({', '.join(map(str, ordered))})"
         return self.token(written, ordered, is_excluding, start)
 
-    def _tokens_of(self, macro: str, start: int) -> Expr:
-        """What a macro stands for, behind its name."""
+    def _macro(self, name: str, start: int) -> Expr:
+        """What a macro of tokens stands for. It is read from behind its name on."""
         reader = self.reader
-        if macro != "TokenTagDispatch":
-            if not (ids := [self._id() for _ in self._list(f"the ids of {macro}")]):
-                raise reader.error(f"{macro}() names no token", start)
-            return self._of_ids(ids, macro == "ExcludeToken", start)
+        if name != "TokenTagDispatch":
+            if not (ids := [self._id() for _ in self._list(f"the ids of {name}")]):
+                raise reader.error(f"{name}() names no token", start)
+            return self._of_ids(ids, name == "ExcludeToken", start)
         tags: list[Expr] = []
         triggers, excluded, goes_on = set[int](), set[int](), True
-        for _ in self._list(f"what {macro} takes"):
+        for _ in self._list(f"what {name} takes"):
             at = reader.at
             if (key := reader.match(_EXCLUDES)) is not None:
                 excluded.update(self._id() for _ in self._list("what is excluded"))
@@ -450,7 +450,7 @@ class EbnfReader(RuleReader):
             else:
                 raise reader.error("expected (id, rule), excludes=(id, ...) or loop_after_dispatch=true or false")
         if both := triggers & excluded:
-            raise reader.error(f"token {min(both)} is a trigger of {macro} and excluded, too", start)
+            raise reader.error(f"token {min(both)} is a trigger of {name} and excluded, too", start)
         free, tag = self._of_ids(triggers | excluded, True, start), choice(tags)
         if goes_on:
             return repetition(choice((free, tag)), 0, None)

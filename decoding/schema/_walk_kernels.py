@@ -129,8 +129,7 @@ def room_for_byte(table: Int32, memory: Int32, work: Int32, at: int, n: int) -> 
         frames += n_frames(memory, work[thread + c.LINK])
         shape = work[thread + c.SHAPE_OF]
         if work[thread + c.MODE] == c.KEY_STRING and table[shape + layout.ALTERNATIVES] >= 0:
-            made = table[table[shape + layout.ALTERNATIVES] + layout.MOST_FRAMES]
-            words += made * 4 * (16 + table[shape + layout.N_WORDS])
+            words += table[table[shape + layout.ALTERNATIVES] + layout.MOST_ADDED]
     return words + frames * table[layout.MOST_WORDS]
 
 

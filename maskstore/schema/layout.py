@@ -25,7 +25,7 @@ IS_TEXT = 2
 """1 if the text is no JSON: the root is a node with one shape NUMBERS, which reads all of it."""
 MOST_WORDS = 3
 """The most integers that one byte adds to a text's memory, for each frame of its threads; without
-the frames that the end of a key makes in an object of alternatives."""
+what the end of a key adds in an object of alternatives (MOST_ADDED)."""
 SPACING_ID = 4
 """The content id of the white space."""
 ESCAPES = 5
@@ -75,12 +75,12 @@ REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS, N_NAMES, N_WANTED
 # TRACKS_KEYS: whether other keys are remembered. N_NAMES: the number of other keys, -1 for
 # infinitely many. ALTERNATIVES: -1, or of a union the offset of its N alternatives.
 
-N_CLASSES_OF_OTHERS, CLASSES, RULES, MOST_FRAMES, EACH = 1, 2, 3, 4, 5
+N_CLASSES_OF_OTHERS, CLASSES, RULES, MOST_ADDED, EACH = 1, 2, 3, 4, 5
 EACH_SIZE = 3
 # Of alternatives: N; the number of classes of them whose other keys have the same node, and their
-# offset: for each that node, and N bits; the offset of each key's rules; the most frames that the
-# end of a key makes; then for each alternative the least number of members, the list of the keys
-# that it requires, and whether it has other keys.
+# offset: for each that node, and N bits; the offset of each key's rules; the most integers that
+# the end of a key adds to a text's memory; then for each alternative the least number of members,
+# the list of the keys that it requires, and whether it has other keys.
 # The rules of a key: their number, and for each a node, or -1, and a list of alternatives, in which
 # the key's member is of that node: of what they have of other keys it is none. A list: its size,
 # and then it.

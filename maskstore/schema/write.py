@@ -264,11 +264,13 @@ class _Writer:
         required_bits = len(out)
         out += _bits((False,) * len(keys))
         block = len(out)
-        out += (n, len(classes), at_classes, at_rules, 2 + len(classes) + max(map(len, rules), default=0), *each)
+        n_words = (len(keys) + 31 >> 5) + (n + 31 >> 5)
+        most_frames = 2 + len(classes) + max(map(len, rules), default=0)
+        out += (n, len(classes), at_classes, at_rules, 4 * most_frames * (16 + n_words), *each)
         literals = self.literals(keys)
         at = len(out)
         out += (  # in the order of `layout`
-            layout.OBJECTS, self.new_id(), len(keys), literals, (len(keys) + 31 >> 5) + (n + 31 >> 5), 0,
+            layout.OBJECTS, self.new_id(), len(keys), literals, n_words, 0,
             max(each[::layout.EACH_SIZE]), -1, len(classes), -1, -1, required_bits, -1, -1, -1, 0, int(len(classes) > 0),
             -1 if classes else 0, 0, block,
         )  # fmt: skip

@@ -75,7 +75,7 @@ def tagged(n: int, **more: Any) -> list[dict[str, Any]]:
     ]
 
 
-closed = {"type": "object", "required": ["p", "k"], "additionalProperties": False}
+CLOSED = {"type": "object", "required": ["p", "k"], "additionalProperties": False}
 CASES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     "closed": (
         {"anyOf": tagged(2000, additionalProperties=False)},
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ['{"other":[1],"a17":2,"kind":"k17"}', '{"kind":"k5","a5":1}'],
     ),
     "numbered": (
-        {"oneOf": [{**closed, "properties": {"p": {"type": "string"}, "k": {"const": i}}} for i in range(800)]},
+        {"oneOf": [{**CLOSED, "properties": {"p": {"type": "string"}, "k": {"const": i}}} for i in range(800)]},
         ['{"p":"x","k":7}', '{"k":799.0,"p":""}'],
         ['{"p":"x","k":2000}', '{"p":"x"}', '{"p":"","k":7,"z":1}'],
     ),
